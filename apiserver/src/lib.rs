@@ -1,1 +1,3 @@
-//! Placeholder; replaced by the crate's first module.
+//! The API server of Strata: one request pipeline over the store, and two facades (REST and gRPC) on it.
+
+pub mod schema;
