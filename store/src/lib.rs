@@ -1,1 +1,33 @@
-//! Placeholder; replaced by the crate's first module.
+//! Strata's embedded, watchable store.
+//!
+//! One line of revisions; transactions with preconditions, all or nothing; consistent snapshots;
+//! watches that lose, repeat and split nothing. Keys and values are bytes: what they mean is the
+//! caller's affair.
+//!
+//! Promises
+//! * **Durable first.** A transaction is on stable storage before its writer is answered, a reader can
+//!   see it or a watcher is sent it. The end of a process at any moment loses nothing acknowledged.
+//! * **One order.** Each transaction that changes something takes the next revision; readers and
+//!   watchers see whole transactions in that order.
+//! * **Readers cost nothing.** A snapshot is taken in constant time and never waits for a writer; a
+//!   watcher is a cursor and never slows one.
+//! * **Bounded.** Every queue, group, window and slice of background work has a limit. History is given
+//!   back by itself; a full disk refuses puts with a clear error and still takes deletes.
+//!
+//! The modules, in reading order; each imports only from those above it.
+
+pub mod revision;
+pub mod key;
+pub mod record;
+pub mod txn;
+pub mod error;
+pub mod config;
+pub(crate) mod state;
+pub mod engine;
+pub(crate) mod ring;
+pub(crate) mod shared;
+pub mod snapshot;
+pub mod watch;
+pub(crate) mod upkeep;
+pub(crate) mod committer;
+pub mod store;

@@ -1,0 +1,200 @@
+//! Committer: the one thread that owns history. It gathers what waits, decides it in order against
+//! memory, makes the group durable with one sync, publishes it, answers. The next group gathers
+//! meanwhile. Nothing is answered, readable or watchable before its sync returned.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::config::Clock;
+use crate::engine::{Engine, Group};
+use crate::error::{Class, CommitError, EngineError};
+use crate::revision::Revision;
+use crate::ring::RingWriter;
+use crate::shared::Shared;
+use crate::state::State;
+use crate::txn::{Committed, Transaction, Txn};
+use crate::upkeep::{Order, Orders};
+
+/// Transactions that may wait for the committer; more wait in their callers.
+pub const MAX_WAITING: usize = 1024;
+/// Most bytes of transactions made durable by one sync, counted before the last of them.
+pub const MAX_GROUP_BYTES: usize = 2 << 20;
+
+/// What a writer waits for.
+pub type Outcome = Result<Committed, CommitError>;
+
+/// A request to the committer.
+pub enum Request {
+    /// Commit a transaction of about so many bytes.
+    Commit {
+        /// The validated transaction.
+        txn: Txn,
+        /// Its size in bytes.
+        size: usize,
+        /// Where the outcome goes.
+        answer: oneshot::Sender<Outcome>,
+    },
+    /// End after what came before; what comes after is refused.
+    Close {
+        /// Told when all is done and the files are let go.
+        answer: oneshot::Sender<()>,
+    },
+}
+
+struct Waiting {
+    txn: Txn,
+    size: usize,
+    answer: oneshot::Sender<Outcome>,
+}
+
+/// The thread's own state.
+pub struct Committer {
+    /// The writing half of the engine.
+    pub engine: Box<dyn Engine>,
+    /// The newest durable state.
+    pub state: State,
+    /// Where readers look.
+    pub shared: Arc<Shared>,
+    /// Where recent transactions go.
+    pub ring: RingWriter,
+    /// Wakes watchers; closes with this thread.
+    pub published: watch::Sender<Revision>,
+    /// The upkeep thread.
+    pub orders: Orders,
+    /// Time of transactions.
+    pub clock: Arc<dyn Clock>,
+    /// Why no more is committed, once that is so.
+    pub stopped: Option<EngineError>,
+}
+
+impl Committer {
+    /// Serves requests until told to close or until no store handle is left.
+    pub fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut batch = Vec::with_capacity(MAX_WAITING);
+        let mut closing = None;
+        while requests.blocking_recv_many(&mut batch, MAX_WAITING) > 0 {
+            let mut group = Vec::with_capacity(batch.len());
+            let mut bytes = 0;
+            for request in batch.drain(..) {
+                match request {
+                    Request::Commit { answer, .. } if closing.is_some() => {
+                        reply(answer, Err(CommitError::Closed))
+                    }
+                    Request::Commit { txn, size, answer } => {
+                        group.push(Waiting { txn, size, answer });
+                        bytes += size;
+                        if bytes >= MAX_GROUP_BYTES {
+                            self.commit(std::mem::take(&mut group));
+                            bytes = 0;
+                        }
+                    }
+                    Request::Close { answer } => {
+                        requests.close();
+                        closing.get_or_insert(answer);
+                    }
+                }
+            }
+            if !group.is_empty() {
+                self.commit(group);
+            }
+        }
+        drop(self.engine);
+        if !self.orders.send(Order::Close(closing)) {
+            tracing::debug!("upkeep has ended before the store was closed");
+        }
+    }
+
+    fn commit(&mut self, group: Vec<Waiting>) {
+        if let Some(error) = &self.stopped {
+            let error = CommitError::Engine(EngineError::Stopped { reason: error.to_string() });
+            return group.into_iter().for_each(|waiting| reply(waiting.answer, Err(error.clone())));
+        }
+        let mut plan = Plan::new(&self.state);
+        group.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
+        match self.make_durable(&plan, false) {
+            Ok(()) => self.publish(plan, group),
+            Err(EngineError::NoSpace { at, needed }) => {
+                tracing::warn!(at, needed, "the disk is full; only deletes are committed");
+                self.commit_deletes(group);
+                self.orders.look();
+            }
+            Err(error) => self.refuse(group, error),
+        }
+    }
+
+    /// On a full disk: commits what only frees space, refuses the rest.
+    fn commit_deletes(&mut self, group: Vec<Waiting>) {
+        let (deletes, puts): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(|waiting| waiting.txn.only_deletes());
+        for waiting in puts {
+            reply(waiting.answer, Err(CommitError::NoSpace { needed: waiting.size as u64 }));
+        }
+        let mut plan = Plan::new(&self.state);
+        deletes.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
+        match self.make_durable(&plan, true) {
+            Ok(()) => self.publish(plan, deletes),
+            Err(error) => self.refuse(deletes, error),
+        }
+    }
+
+    fn make_durable(&mut self, plan: &Plan, frees_space: bool) -> Result<(), EngineError> {
+        if plan.transactions.is_empty() {
+            return Ok(());
+        }
+        let group = Group { before: &self.state, transactions: &plan.transactions, frees_space };
+        self.engine.append(&group)
+    }
+
+    fn publish(&mut self, plan: Plan, group: Vec<Waiting>) {
+        if !plan.transactions.is_empty() {
+            self.state = plan.state;
+            plan.transactions.into_iter().for_each(|transaction| self.ring.push(transaction));
+            self.shared.state.store(Arc::new(self.state.clone()));
+            self.published.send_replace(self.state.revision);
+        }
+        for (waiting, outcome) in group.into_iter().zip(plan.outcomes) {
+            reply(waiting.answer, outcome);
+        }
+        if self.shared.archive.upkeep_due(self.shared.oldest()) {
+            self.orders.look();
+        }
+    }
+
+    fn refuse(&mut self, group: Vec<Waiting>, error: EngineError) {
+        if error.class() != Class::Transient {
+            tracing::error!(%error, "the store takes no more transactions until it is opened again");
+            self.stopped = Some(error.clone());
+        }
+        for waiting in group {
+            reply(waiting.answer, Err(error.clone().into()));
+        }
+    }
+}
+
+/// A group as decided, before it is durable.
+struct Plan {
+    state: State,
+    transactions: Vec<Arc<Transaction>>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Plan {
+    fn new(state: &State) -> Self {
+        Plan { state: state.clone(), transactions: Vec::new(), outcomes: Vec::new() }
+    }
+
+    fn decide(&mut self, txn: &Txn, clock: &dyn Clock) {
+        let outcome = self.state.decide(txn, clock.now()).map(|(transaction, committed)| {
+            self.transactions.extend(transaction);
+            committed
+        });
+        self.outcomes.push(outcome);
+    }
+}
+
+fn reply(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
+    if answer.send(outcome).is_err() {
+        tracing::trace!("a writer left before its answer");
+    }
+}
