@@ -1,1 +1,14 @@
-//! Placeholder; replaced by the crate's first module.
+//! The object model of Strata: what every other crate means by "object", "type", "name" and "error".
+//!
+//! Modules are listed in reading order; each imports only from those above it. Nothing here knows of
+//! transport, storage, time of day or randomness.
+
+pub mod condition;
+pub mod field;
+pub mod meta;
+pub mod names;
+pub mod object;
+pub mod quantity;
+pub mod resource;
+pub mod selector;
+pub mod status;

@@ -1,1 +1,19 @@
-//! Placeholder; replaced by the crate's first module.
+//! The gRPC form of Strata: generated messages and services, and the only place where they meet the model.
+//! Knows nothing of channels, servers or storage.
+
+pub mod convert;
+
+/// Generated from `proto/strata/v1`; documented there, field by field.
+#[allow(missing_docs, clippy::all, clippy::too_many_lines, clippy::unwrap_used, rust_2018_idioms)]
+pub mod v1 {
+    tonic::include_proto!("strata.v1");
+}
+
+/// Generated from `proto/google/rpc`: the standard envelope of error details.
+#[allow(missing_docs, clippy::all)]
+pub mod rpc {
+    tonic::include_proto!("google.rpc");
+}
+
+/// All descriptors, for the reflection service.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
