@@ -1,3 +1,7 @@
 //! The API server of Strata: one request pipeline over the store, and two facades (REST and gRPC) on it.
 
 pub mod schema;
+
+pub mod decode;
+
+pub mod patch;
