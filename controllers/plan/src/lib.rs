@@ -1,1 +1,6 @@
-//! Placeholder; replaced by the crate's first module.
+//! Every controller's decisions as pure functions: what is observed goes in, what to do comes out. No runtime, clock,
+//! random number or IO; so a plan can be tested as a table and driven by a simulation.
+
+pub mod controller;
+pub mod ownership;
+pub mod world;

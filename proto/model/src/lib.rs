@@ -6,6 +6,7 @@
 pub mod condition;
 pub mod field;
 pub mod meta;
+pub mod merge;
 pub mod names;
 pub mod object;
 pub mod quantity;
