@@ -1,0 +1,1 @@
+//! How results are printed. Pure: values and time in, text out. Knows no server.
