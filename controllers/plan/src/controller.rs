@@ -39,10 +39,20 @@ pub trait View {
     fn list(&self, resource: &GroupResource, namespace: &str) -> Vec<Arc<Object>>;
     /// All objects of a type with an owner reference to this uid, controlling or not.
     fn owned_by(&self, resource: &GroupResource, owner_uid: &str) -> Vec<Arc<Object>>;
+    /// All objects of a type in a namespace that no controller manages. A cache with an index answers from it.
+    fn orphans(&self, resource: &GroupResource, namespace: &str) -> Vec<Arc<Object>> {
+        let mut all = self.list(resource, namespace);
+        all.retain(|o| o.meta().controller().is_none());
+        all
+    }
 }
 
-/// How a watched object leads to the keys that must look at it.
-#[derive(Clone, Copy)]
+/// A computed mapping that carries configuration: the known types, for one.
+pub type Mapping = Arc<dyn Fn(&dyn View, &Object) -> Vec<Key> + Send + Sync>;
+
+/// How a watched object leads to the keys that must look at it. The view already holds the change: a deleted object is
+/// not in it any more.
+#[derive(Clone)]
 pub enum MapTo {
     /// It is the root.
     Itself,
@@ -50,6 +60,8 @@ pub enum MapTo {
     Controller(&'static ResourceType),
     /// Computed, from the object (its last state where it was deleted) and the view.
     With(fn(&dyn View, &Object) -> Vec<Key>),
+    /// The same, by a function that carries configuration.
+    By(Mapping),
 }
 
 /// One watched type.
@@ -140,6 +152,19 @@ pub enum EventType {
     Warning,
 }
 
+/// Stands in the message of an event for the name of the object that the latest `Create` before it in the plan made:
+/// the server chooses names under `generateName`, so a plan cannot know them.
+pub const CREATED_NAME: &str = "{created}";
+
+/// What a [`Action::Confirm`] asks of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// There is no object of that type, name and uid (another uid counts as absent).
+    Absent,
+    /// The object exists with that uid, and its deletion was not asked for.
+    Alive,
+}
+
 /// One thing to do. The runtime does them in order and stops at the first that fails.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -189,6 +214,16 @@ pub enum Action {
         /// Seconds; `None` is what the object asks for.
         grace_seconds: Option<i64>,
     },
+    /// Make sure, by a live read that no cache answers, of something the following actions rest on. Writes nothing.
+    /// `perform` gets the object of the target's type and key (its `resource_version` is not looked at); where the fact
+    /// does not hold, or the read fails for any reason but "not found", the plan stops there as at a conflict, and the
+    /// key is planned anew after backoff, when the cache knows better.
+    Confirm {
+        /// About which object.
+        target: Target,
+        /// What must hold.
+        fact: Fact,
+    },
     /// Tell people. Never the reason for another reconcile; equal events are counted, not repeated.
     Event {
         /// About which object.
@@ -197,9 +232,16 @@ pub enum Action {
         type_: EventType,
         /// One CamelCase word.
         reason: &'static str,
-        /// A sentence.
+        /// A sentence. [`CREATED_NAME`] in it is replaced by the name of the object created last.
         message: String,
     },
+}
+
+impl Action {
+    /// Whether the action changes an object (events are not objects in this sense, confirmations only read).
+    pub fn is_write(&self) -> bool {
+        !matches!(self, Self::Event { .. } | Self::Confirm { .. })
+    }
 }
 
 /// When to look again, if nothing happens before.
@@ -302,7 +344,7 @@ pub trait Controller: Send + Sync + 'static {
 
 /// The keys to which a changed object leads.
 pub fn keys_of(watched: &Watched, view: &dyn View, object: &Object) -> Vec<Key> {
-    match watched.map {
+    match &watched.map {
         MapTo::Itself => vec![Key::new(&watched.resource, object.key())],
         MapTo::Controller(root) => {
             let owner =
@@ -312,5 +354,6 @@ pub fn keys_of(watched: &Watched, view: &dyn View, object: &Object) -> Vec<Key> 
             owner.map(|o| Key::new(root, ObjectKey::new(namespace, o.name.clone()))).into_iter().collect()
         }
         MapTo::With(map) => map(view, object),
+        MapTo::By(map) => map(view, object),
     }
 }

@@ -12,7 +12,7 @@ use strata_model::names;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::{GroupResource, ResourceType, builtin};
 
-use crate::controller::{Action, Controller, Key, Next, Plan, Target, View, keys_of};
+use crate::controller::{Action, CREATED_NAME, Controller, Fact, Key, Next, Plan, Target, View, keys_of};
 
 /// Why the world refused an action, as the API server would.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +49,8 @@ pub struct World {
     revision: u64,
     /// Events, oldest first.
     pub told: Vec<Told>,
+    /// Name of the object that was created last.
+    created: String,
     /// How many actions other than events were applied.
     pub writes: usize,
 }
@@ -93,6 +95,7 @@ impl World {
             return Err(Refused::Exists(object.key().to_string()));
         }
         self.objects.insert(place, Arc::clone(&object));
+        self.created.clone_from(&object.meta().name);
         Ok(object)
     }
 
@@ -152,9 +155,7 @@ impl World {
 
     /// Applies one action, with its preconditions.
     pub fn apply(&mut self, action: &Action, now: Timestamp) -> Result<(), Refused> {
-        if !matches!(action, Action::Event { .. }) {
-            self.writes += 1;
-        }
+        self.writes += usize::from(action.is_write());
         match action {
             Action::Create { resource, object } => self.create(resource, object.clone(), now).map(|_| ()),
             Action::Patch { target, patch } => {
@@ -179,8 +180,10 @@ impl World {
                 self.check(target)?;
                 self.delete(&target.resource, &target.key, *grace_seconds, now)
             }
+            Action::Confirm { target, fact } => self.confirm(target, *fact),
             Action::Event { about, reason, message, .. } => {
-                self.told.push(Told { about: about.key.clone(), reason, message: message.clone() });
+                let message = message.replace(CREATED_NAME, &self.created);
+                self.told.push(Told { about: about.key.clone(), reason, message });
                 Ok(())
             }
         }
@@ -210,7 +213,7 @@ impl World {
         keys
     }
 
-    /// One turn over all keys: plans each and applies at most `limit` actions of each plan. Answers how many writes
+    /// One turn over all keys: plans each and applies each plan up to its write number `limit`. Answers how many writes
     /// were made, and when the plans want to be looked at again.
     pub fn turn<C: Controller>(&mut self, controller: &C, now: Timestamp, limit: usize) -> (usize, Next) {
         let (before, mut next) = (self.writes, Next::OnChange);
@@ -219,11 +222,13 @@ impl World {
             if let Next::At(at) = plan.next {
                 next = next.or_at(at);
             }
-            for action in plan.actions.iter().take(limit) {
+            let mut written = 0;
+            for action in &plan.actions {
                 // A refusal ends the key's turn, as in the runtime; the next turn plans anew.
-                if self.apply(action, now).is_err() {
+                if written == limit || self.apply(action, now).is_err() {
                     break;
                 }
+                written += usize::from(action.is_write());
             }
         }
         (self.writes - before, next)
@@ -235,7 +240,7 @@ impl World {
         self.settle_by(controller, now, usize::MAX);
     }
 
-    /// The same with only the first action of each plan applied a turn, as if the process died after each write.
+    /// The same with only the first write of each plan applied a turn, as if the process died after each write.
     pub fn settle_in_part<C: Controller>(&mut self, controller: &C, now: Timestamp) {
         self.settle_by(controller, now, 1);
     }
@@ -251,6 +256,15 @@ impl World {
         let keys = self.keys(controller);
         let plans: Vec<Plan> = keys.iter().map(|k| self.plan(controller, k, now)).collect();
         panic!("{} does not settle in {MAX_TURNS} turns; last plans: {plans:#?}", controller.name());
+    }
+
+    fn confirm(&self, target: &Target, fact: Fact) -> Result<(), Refused> {
+        let there = self.get(&target.resource.id, &target.key).filter(|o| o.meta().uid == target.uid);
+        let holds = match fact {
+            Fact::Absent => there.is_none(),
+            Fact::Alive => there.is_some_and(|o| !o.meta().is_deleting()),
+        };
+        if holds { Ok(()) } else { Err(Refused::Conflict(target.key.to_string())) }
     }
 
     fn check(&self, target: &Target) -> Result<(), Refused> {
