@@ -4,3 +4,4 @@
 pub mod controller;
 pub mod ownership;
 pub mod world;
+pub mod pod;

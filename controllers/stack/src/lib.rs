@@ -1,1 +1,3 @@
-//! Placeholder; replaced by the crate's first module.
+//! The controllers as processes: one module per process, each a thin shell around a plan.
+
+pub mod node;
