@@ -4,4 +4,6 @@ pub mod schema;
 
 pub mod decode;
 
+pub mod protobuf;
+
 pub mod patch;
