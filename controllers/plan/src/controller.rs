@@ -324,6 +324,22 @@ pub struct ObserveError {
     pub message: String,
 }
 
+impl ObserveError {
+    /// What `map_err` wants: the error of a key from whatever was wrong, with its sources.
+    pub fn at<E: std::error::Error>(key: &Key) -> impl Fn(E) -> Self {
+        move |error| {
+            let mut message = error.to_string();
+            let mut source = error.source();
+            while let Some(inner) = source {
+                message.push_str(": ");
+                message.push_str(&inner.to_string());
+                source = inner.source();
+            }
+            Self { key: key.clone(), message }
+        }
+    }
+}
+
 /// A controller. Its value holds configuration only; all state is in the world.
 pub trait Controller: Send + Sync + 'static {
     /// What is observed for one key.

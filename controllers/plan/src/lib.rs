@@ -3,5 +3,10 @@
 
 pub mod controller;
 pub mod ownership;
+pub mod typed;
+pub mod pods;
 pub mod world;
+#[cfg(test)]
+mod testing;
+pub mod replicaset;
 pub mod pod;
