@@ -13,3 +13,14 @@ pub fn depth_of(value: &serde_json::Value) -> usize {
     };
     1 + below.unwrap_or(0)
 }
+
+pub mod document;
+
+pub mod text;
+
+pub mod scalar;
+
+pub mod check;
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::directive::{
     self, DELETE, DELETE_FROM_PRIMITIVE_LIST, PATCH, REPLACE, RETAIN_KEYS, SET_ELEMENT_ORDER,
 };
-use super::merge::without_nulls;
+use crate::decode::scalar;
 use crate::schema::node::{Node, PatchRule};
 
 type Members = Map<String, Value>;
@@ -112,6 +112,7 @@ fn diff_member(patch: &mut Members, name: &str, versions: Versions<'_>, node: Op
             }
         }
         _ if versions.settled() => {}
+        (Value::String(want), Value::String(now)) if is_quantity(child) && same_quantity(want, now) => {}
         (want, _) => {
             patch.insert(name.to_owned(), addition(want, name, node));
         }
@@ -146,6 +147,15 @@ fn added_struct(want: &Members, node: Option<&Node>) -> Value {
 
 fn retained(want: &Members) -> Value {
     want.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| json!(name)).collect()
+}
+
+fn is_quantity(node: Option<&Node>) -> bool {
+    node.is_some_and(|node| matches!(node.resolve(), Node::Quantity))
+}
+
+/// Whether two texts name the same amount: `0.5Gi` is stored as `512Mi`.
+fn same_quantity(want: &str, now: &str) -> bool {
+    scalar::quantity(want).is_some_and(|want| scalar::quantity(now) == Some(want))
 }
 
 /// Whether every element has the merge key, each another value.
@@ -233,6 +243,17 @@ fn in_order(want: &[Value], now: &[Value], merge_key: Option<&str>) -> bool {
         if seen.insert(id) { has.get(id) } else { None }
     });
     places.is_sorted()
+}
+
+/// The value without the members that are `null`, at any depth of structs. Lists keep theirs: there a `null` is a value.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(kept.map(|(name, member)| (name.clone(), without_nulls(member))).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// Whether a value says nothing: an empty struct or list, or a struct of such. A server drops some of these.
