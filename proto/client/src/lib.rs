@@ -1,1 +1,13 @@
-//! Placeholder; replaced by the crate's first module.
+//! The gRPC client of Strata: where the server is and who one is (`config`), every verb (`client`), and the resumable,
+//! multiplexed watch (`watch`). Decides nothing about objects; knows no controller and no command line.
+
+pub mod error;
+pub mod config;
+pub mod kubeconfig;
+pub mod options;
+pub mod connect;
+pub mod client;
+pub mod cursor;
+pub mod event;
+mod stream;
+pub mod watch;
