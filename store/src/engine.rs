@@ -8,8 +8,17 @@ use crate::revision::Revision;
 use crate::state::State;
 use crate::txn::Transaction;
 
-pub mod memory;
+pub(crate) mod disk;
+pub(crate) mod codec;
+pub(crate) mod frame;
+pub(crate) mod segment;
+pub(crate) mod log;
+pub(crate) mod recovery;
+pub(crate) mod checkpoint;
+pub(crate) mod archive;
+pub(crate) mod directory;
 pub(crate) mod sled;
+pub mod memory;
 
 /// Transactions that become durable together.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +72,6 @@ pub trait Archive: Send + Sync {
 
     /// Bytes of history kept.
     fn log_bytes(&self) -> u64;
-
-    /// Oldest revision after which history is whole.
-    fn oldest(&self) -> Revision;
 
     /// Orderly end: leaves what makes the next open fast and lets go of the files.
     fn close(&self, state: &State, floor: Revision);

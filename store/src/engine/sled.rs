@@ -1,13 +1,103 @@
-//! The embedded engine of a directory.
-//! Knows nothing of stores.
+//! The embedded engine of a directory: the log there, and sled in a folder of it as the checkpoint.
+//!
+//! sled is opened when it is first needed: to recover a large state, or for the first checkpoint. Its
+//! opening runs the command `sync` twice, so a small store, which recovers from its log, must not wait
+//! for it. Every call is wrapped: a panic inside is an error here, after which sled is opened anew.
 
-use std::path::Path;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::Config;
-use crate::engine::Opened;
+use crate::engine::checkpoint::{Checkpoint, Entry, Visit};
+use crate::engine::segment::io_error;
+use crate::engine::{Opened, archive, directory};
 use crate::error::{EngineError, OpenError};
 
+/// Name of sled's folder.
+const FOLDER: &str = "sled";
+/// Keys in a leaf: what is written for one changed key grows with it.
+const LEAF_FANOUT: usize = 64;
+/// Memory that sled may keep leaves in; they are read only when a store opens.
+const CACHE_BYTES: usize = 16 << 20;
+
+type Db = sled::Db<LEAF_FANOUT>;
+
 /// Opens a directory.
-pub(crate) fn open(_directory: &Path, _config: &Config) -> Result<Opened, OpenError> {
-    Err(EngineError::Stopped { reason: "the engine is not built yet".to_owned() }.into())
+///
+/// # Errors
+/// As `Store::open`.
+pub fn open(path: &Path, config: &Config) -> Result<Opened, OpenError> {
+    let (directory, lock) = directory::prepare(path)?;
+    let checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None };
+    Ok(archive::open(Arc::new(directory), Box::new(checkpoint), Box::new(lock), config)?)
+}
+
+struct SledCheckpoint {
+    folder: PathBuf,
+    db: Option<Db>,
+}
+
+impl SledCheckpoint {
+    /// Runs `call` on the open database; after a failure the database is let go.
+    fn with<T>(
+        &mut self,
+        action: &'static str,
+        call: impl FnOnce(&Db) -> io::Result<T>,
+    ) -> Result<T, EngineError> {
+        let guarded = || {
+            let db = match self.db.take() {
+                Some(db) => db,
+                None => sled::Config::new()
+                    .path(&self.folder)
+                    .cache_capacity_bytes(CACHE_BYTES)
+                    .flush_every_ms(None)
+                    .open::<LEAF_FANOUT>()?,
+            };
+            let done = call(&db)?;
+            self.db = Some(db);
+            Ok(done)
+        };
+        let result = catch_unwind(AssertUnwindSafe(guarded));
+        let result = result.unwrap_or_else(|_| Err(io::Error::other("sled panicked")));
+        result.map_err(|error| io_error(action, FOLDER, error))
+    }
+}
+
+impl Checkpoint for SledCheckpoint {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.with("read", |db| Ok(db.get(key)?.map(|value| value.to_vec())))
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), EngineError> {
+        self.with("read", |db| {
+            for item in db.iter() {
+                let (key, value) = item?;
+                if let Err(error) = visit(&key, &value) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        })?
+    }
+
+    fn write(&mut self, entries: Vec<Entry>) -> Result<(), EngineError> {
+        self.with("write", |db| {
+            for (key, value) in entries {
+                match value {
+                    Some(value) => db.insert(key, value)?,
+                    None => db.remove(key)?,
+                };
+            }
+            db.flush().map(|_| ())
+        })
+    }
+
+    fn release(&mut self) {
+        let db = self.db.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(db))).is_err() {
+            tracing::warn!("sled panicked when it was closed; the next open recovers it");
+        }
+    }
 }

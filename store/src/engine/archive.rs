@@ -1,0 +1,194 @@
+//! The shared half of the log engine: history for readers, and in bounded slices the checkpoint, spare
+//! files, and giving segments back. A segment goes only when the checkpoint covers it and its history
+//! is not wanted. Knows nothing of the commit path but what the log tells.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::config::Config;
+use crate::engine::checkpoint::{self, Checkpoint, Mark, Marker};
+use crate::engine::disk::Disk;
+use crate::engine::log::{Log, LogWriter, Sizes, locked};
+use crate::engine::recovery::{RecentLimits, open_segments, recover};
+use crate::engine::segment::io_error;
+use crate::engine::{Archive, HistoryReader, Opened};
+use crate::error::EngineError;
+use crate::key::Key;
+use crate::revision::Revision;
+use crate::state::State;
+
+/// Bytes written to the checkpoint in one slice, counted before the last record.
+const SLICE_BYTES: usize = 4 << 20;
+
+/// The shared half.
+struct LogArchive {
+    log: Arc<Log>,
+    checkpoint_bytes: u64,
+    covered: AtomicU64,
+    keeper: Mutex<Keeper>,
+    guard: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// What the upkeep works on.
+struct Keeper {
+    checkpoint: Box<dyn Checkpoint>,
+    marker: Marker,
+    floor: Revision,
+    /// Revisions recovered from the log whose keys were not handed to the checkpoint yet.
+    unseen: Option<(Revision, Revision)>,
+    running: Option<Running>,
+}
+
+/// A checkpoint being written.
+struct Running {
+    target: Revision,
+    keys: Vec<Key>,
+    done: usize,
+}
+
+/// Opens the log engine on a disk. `guard` is held until the engine is closed.
+pub fn open(
+    disk: Arc<dyn Disk>,
+    mut checkpoint: Box<dyn Checkpoint>,
+    guard: Box<dyn Any + Send>,
+    config: &Config,
+) -> Result<Opened, EngineError> {
+    let files = disk.list().map_err(|error| io_error("list", &disk.name(), error))?;
+    let (marker, mark) = Marker::open(disk.as_ref(), &files)?;
+    let segments = open_segments(disk.as_ref(), &files)?;
+    let limits = RecentLimits { transactions: config.ring_transactions, bytes: config.ring_bytes };
+    let load = || checkpoint::load(checkpoint.as_mut(), mark.revision);
+    let mut recovered = recover(&segments, mark.revision, limits, load)?;
+    recovered.oldest = recovered.oldest.max(mark.floor);
+    let sizes = Sizes { segment_bytes: config.segment_bytes, base_bytes: config.base_bytes };
+    let log = Arc::new(Log::new(disk, sizes, segments, &files)?);
+    log.note_floor(recovered.oldest);
+    let current = recovered.state.revision;
+    let keeper = Keeper {
+        checkpoint,
+        marker,
+        floor: mark.floor,
+        unseen: (mark.revision < current).then_some((mark.revision, current)),
+        running: None,
+    };
+    let archive = LogArchive {
+        log: log.clone(),
+        checkpoint_bytes: config.checkpoint_bytes,
+        covered: AtomicU64::new(mark.revision.get()),
+        keeper: Mutex::new(keeper),
+        guard: Mutex::new(Some(guard)),
+    };
+    Ok(Opened { engine: Box::new(LogWriter::new(log)), archive: Arc::new(archive), recovered })
+}
+
+impl LogArchive {
+    fn covered(&self) -> Revision {
+        Revision::new(self.covered.load(Ordering::Acquire))
+    }
+
+    fn checkpoint_due(&self, floor: Revision) -> bool {
+        let covered = self.covered();
+        self.log.bytes_changed() >= self.checkpoint_bytes
+            || self.log.oldest_sealed().is_some_and(|last| last <= floor && last > covered)
+    }
+
+    /// One slice of a checkpoint. Gives whether there is more.
+    fn write_slice(&self, keeper: &mut Keeper, state: &State, floor: Revision) -> Result<bool, EngineError> {
+        let running = match keeper.running.take() {
+            Some(running) => running,
+            None => self.begin(keeper, state)?,
+        };
+        let Running { target, keys, done } = keeper.running.insert(running);
+        let (mut entries, mut bytes, mut at) = (Vec::new(), 0, *done);
+        while at < keys.len() && bytes < SLICE_BYTES {
+            let record = state.records.get(&keys[at]).map(Arc::as_ref);
+            bytes += keys[at].as_bytes().len() + record.map_or(0, |record| record.size());
+            entries.push(checkpoint::entry(&keys[at], record));
+            at += 1;
+        }
+        let is_last = at == keys.len();
+        if is_last {
+            entries.push(checkpoint::claim(*target));
+        }
+        if let Err(error) = keeper.checkpoint.write(entries) {
+            let is_full = matches!(error, EngineError::NoSpace { .. });
+            return if is_full && self.log.give_up_spare()? { Ok(true) } else { Err(error) };
+        }
+        *done = at;
+        if is_last {
+            let mark = Mark { revision: *target, floor };
+            keeper.marker.write(self.log.disk().as_ref(), mark)?;
+            keeper.floor = floor;
+            self.covered.store(mark.revision.get(), Ordering::Release);
+            keeper.running = None;
+            tracing::debug!(revision = %mark.revision, "checkpoint written");
+        }
+        Ok(!is_last)
+    }
+
+    /// Decides what a new checkpoint has to write.
+    fn begin(&self, keeper: &mut Keeper, state: &State) -> Result<Running, EngineError> {
+        let mut keys: BTreeSet<Key> = BTreeSet::new();
+        if checkpoint::claimed(keeper.checkpoint.as_mut())? < self.covered() {
+            tracing::warn!("the checkpoint is missing or too old and is written anew");
+            keys.extend(checkpoint::keys(keeper.checkpoint.as_mut())?);
+            keys.extend(state.records.keys().cloned());
+        } else if let Some((after, through)) = keeper.unseen {
+            let mut reader = self.log.read_after(after)?;
+            while let Some(transaction) = reader.next()?.filter(|next| next.revision <= through) {
+                keys.extend(transaction.changes.iter().map(|change| change.key.clone()));
+            }
+        }
+        keeper.unseen = None;
+        keys.extend(self.log.take_changed(state.revision));
+        Ok(Running { target: state.revision, keys: keys.into_iter().collect(), done: 0 })
+    }
+}
+
+impl Archive for LogArchive {
+    fn read_after(&self, after: Revision) -> Result<Box<dyn HistoryReader>, EngineError> {
+        Ok(Box::new(self.log.read_after(after)?))
+    }
+
+    fn upkeep_due(&self, floor: Revision) -> bool {
+        let removable = self.log.oldest_sealed().is_some_and(|last| last <= floor.min(self.covered()));
+        removable || self.checkpoint_due(floor) || self.log.wants_spare()
+    }
+
+    fn upkeep(&self, state: &State, floor: Revision) -> Result<bool, EngineError> {
+        self.log.note_floor(floor);
+        if self.log.drop_oldest(floor.min(self.covered()))? {
+            return Ok(true);
+        }
+        let mut keeper = locked(&self.keeper);
+        if keeper.running.is_some() || self.checkpoint_due(floor) {
+            self.write_slice(&mut keeper, state, floor)?;
+            return Ok(true);
+        }
+        drop(keeper);
+        if self.log.wants_spare() {
+            self.log.make_spare()?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+
+    fn close(&self, _state: &State, floor: Revision) {
+        let mut keeper = locked(&self.keeper);
+        if floor > keeper.floor {
+            let mark = Mark { revision: self.covered(), floor };
+            if let Err(error) = keeper.marker.write(self.log.disk().as_ref(), mark) {
+                tracing::warn!(%error, "the oldest readable revision could not be saved");
+            }
+        }
+        keeper.checkpoint.release();
+        drop(keeper);
+        locked(&self.guard).take();
+    }
+}

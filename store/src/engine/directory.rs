@@ -1,0 +1,155 @@
+//! Directory: the log's disk on a real file system, its lock, and the file that names its format.
+//! Knows nothing of what the other files hold.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::engine::disk::{Disk, DiskFile};
+use crate::error::{EngineError, OpenError};
+
+/// Newest format of a data directory that this program reads and the one that it writes.
+pub const FORMAT: u32 = 1;
+
+const FORMAT_FILE: &str = "format";
+const FORMAT_NEW: &str = "format.new";
+const FORMAT_PREFIX: &str = "strata-store ";
+const LOCK_FILE: &str = "lock";
+
+/// A directory.
+pub struct Directory {
+    path: PathBuf,
+}
+
+/// Prepares a data directory: checks its format, locks it, creates what is missing. The lock holds
+/// until the returned file is dropped.
+///
+/// # Errors
+/// `NewerFormat` before anything is touched, `Locked`, `Directory`.
+pub fn prepare(path: &Path) -> Result<(Directory, File), OpenError> {
+    let failed = |action: &'static str| {
+        move |source: io::Error| OpenError::Directory { action, path: path.to_owned(), source }
+    };
+    let existing = read_format(path)?;
+    if existing.is_none() {
+        fs::create_dir_all(path).map_err(failed("creation"))?;
+    }
+    let lock = OpenOptions::new().create(true).write(true).truncate(false).open(path.join(LOCK_FILE));
+    let lock = lock.map_err(failed("opening"))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => return Err(failed("locking")(error)),
+    }
+    let directory = Directory { path: path.to_owned() };
+    if read_format(path)?.is_none() {
+        write_format(&directory).map_err(failed("writing"))?;
+    }
+    Ok((directory, lock))
+}
+
+/// The format of a data directory, `None` if it is new.
+fn read_format(path: &Path) -> Result<Option<u32>, OpenError> {
+    let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => {
+            return Err(OpenError::Directory { action: "reading", path: path.to_owned(), source });
+        }
+    };
+    let found = text.strip_prefix(FORMAT_PREFIX).and_then(|number| number.trim_end().parse::<u32>().ok());
+    match found {
+        Some(found) if found > FORMAT => Err(OpenError::NewerFormat { found, supported: FORMAT }),
+        Some(found) => Ok(Some(found)),
+        None => Err(OpenError::Engine(EngineError::Corrupt {
+            file: FORMAT_FILE.to_owned(),
+            offset: 0,
+            what: "it does not name a format".to_owned(),
+        })),
+    }
+}
+
+fn write_format(directory: &Directory) -> io::Result<()> {
+    let path = directory.path.join(FORMAT_NEW);
+    let mut file = File::create(&path)?;
+    file.write_all(format!("{FORMAT_PREFIX}{FORMAT}\n").as_bytes())?;
+    file.sync_all()?;
+    directory.rename(FORMAT_NEW, FORMAT_FILE)?;
+    directory.sync()?;
+    match directory.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+impl Disk for Directory {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        let length = file.metadata()?.len();
+        Ok(Arc::new(OpenFile { file, length }))
+    }
+
+    fn create(&self, name: &str, length: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        let reserved = match fallocate(&file, FallocateFlags::empty(), 0, length) {
+            // Where space cannot be reserved, a full disk shows at a write instead.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length),
+            other => other.map_err(io::Error::from),
+        };
+        if let Err(error) = reserved {
+            drop(file);
+            fs::remove_file(&path)?;
+            return Err(error);
+        }
+        Ok(Arc::new(OpenFile { file, length }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+struct OpenFile {
+    file: File,
+    length: u64,
+}
+
+impl DiskFile for OpenFile {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}

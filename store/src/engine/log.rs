@@ -1,0 +1,414 @@
+//! Log: the segments in order, the one writer that appends to the last of them, and readers over all.
+//!
+//! A group is one frame and one sync. A full segment is followed by a new one, made from a spare file
+//! where there is one; a file gets a segment's name only when its opening is durable. One spare is the
+//! reserve that keeps deletes going on a full disk. Knows nothing of the checkpoint but where it stands.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::codec;
+use crate::engine::disk::{Disk, DiskFile};
+use crate::engine::frame::{self, ALIGN, Kind};
+use crate::engine::segment::{Segment, SegmentReader, Title, file_name, io_error, opening};
+use crate::engine::{Engine, Group, HistoryReader};
+use crate::error::{Class, EngineError};
+use crate::key::Key;
+use crate::revision::Revision;
+use crate::state::State;
+use crate::txn::Transaction;
+
+/// Spare files kept beside the log: one is the reserve of a full disk.
+pub const RESERVE_SPARES: usize = 1;
+/// Bytes that a record's numbers and lengths may take beside its key and value, in a base.
+const RECORD_OVERHEAD: u64 = 32;
+
+/// Sizes of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Bytes of a segment, unless one group needs more.
+    pub segment_bytes: u64,
+    /// Most bytes of a base.
+    pub base_bytes: u64,
+}
+
+/// The shared part of the log.
+pub struct Log {
+    disk: Arc<dyn Disk>,
+    sizes: Sizes,
+    segments: Mutex<VecDeque<Arc<Segment>>>,
+    spares: Mutex<Spares>,
+    changed: Mutex<Changed>,
+    floor: AtomicU64,
+}
+
+#[derive(Default)]
+struct Spares {
+    files: Vec<(String, u64)>,
+    named: u64,
+}
+
+/// What was logged since the checkpoint took it over.
+#[derive(Default)]
+struct Changed {
+    keys: BTreeMap<Key, Revision>,
+    bytes: u64,
+}
+
+/// Locks, also after a thread died with the lock: each critical section here leaves whole data.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn spare_name(number: u64) -> String {
+    format!("spare-{number:08x}")
+}
+
+fn spare_number(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix("spare-")?, 16).ok()
+}
+
+impl Log {
+    /// A log of these segments on this disk; other files of the listing become spares.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        sizes: Sizes,
+        segments: VecDeque<Arc<Segment>>,
+        files: &[String],
+    ) -> Result<Self, EngineError> {
+        let mut spares = Spares::default();
+        for name in files {
+            let Some(number) = spare_number(name) else { continue };
+            let file = disk.open(name).map_err(|error| io_error("open", name, error))?;
+            spares.files.push((name.clone(), file.length()));
+            spares.named = spares.named.max(number + 1);
+        }
+        Ok(Log {
+            disk,
+            sizes,
+            segments: Mutex::new(segments),
+            spares: Mutex::new(spares),
+            changed: Mutex::default(),
+            floor: AtomicU64::new(0),
+        })
+    }
+
+    /// The disk that it is on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Last revision of the oldest segment, if it is followed by another.
+    pub fn oldest_sealed(&self) -> Option<Revision> {
+        let segments = locked(&self.segments);
+        segments.front().filter(|_| segments.len() > 1).map(|segment| segment.last())
+    }
+
+    /// Bytes of its files, spares not counted.
+    pub fn bytes(&self) -> u64 {
+        locked(&self.segments).iter().map(|segment| segment.file.length()).sum()
+    }
+
+    /// Notes the oldest readable revision, for the titles of segments to come.
+    pub fn note_floor(&self, floor: Revision) {
+        self.floor.fetch_max(floor.get(), Ordering::AcqRel);
+    }
+
+    /// Bytes logged that the checkpoint has not taken over.
+    pub fn bytes_changed(&self) -> u64 {
+        locked(&self.changed).bytes
+    }
+
+    /// Takes over the keys whose newest change is not after `through`.
+    pub fn take_changed(&self, through: Revision) -> Vec<Key> {
+        let mut changed = locked(&self.changed);
+        changed.bytes = 0;
+        let mut taken = Vec::new();
+        changed.keys.retain(|key, revision| {
+            let later = *revision > through;
+            if !later {
+                taken.push(key.clone());
+            }
+            later
+        });
+        taken
+    }
+
+    fn note_changed(&self, transactions: &[Arc<Transaction>], bytes: u64) {
+        let mut changed = locked(&self.changed);
+        changed.bytes += bytes;
+        for transaction in transactions {
+            for change in &transaction.changes {
+                changed.keys.insert(change.key.clone(), transaction.revision);
+            }
+        }
+    }
+
+    /// A reader of the transactions after `after`.
+    ///
+    /// # Errors
+    /// `Compacted` if they are not all there.
+    pub fn read_after(self: &Arc<Self>, after: Revision) -> Result<LogReader, EngineError> {
+        let mut reader = LogReader { log: self.clone(), current: None, after };
+        reader.enter()?;
+        Ok(reader)
+    }
+
+    /// The segment that holds the transaction after `after`, or will.
+    fn segment_after(&self, after: Revision) -> Result<Arc<Segment>, EngineError> {
+        let segments = locked(&self.segments);
+        let found = segments.iter().rev().find(|segment| segment.title.first <= after.next());
+        let oldest = segments.front().map_or(Revision::ZERO, |segment| segment.title.first);
+        found.cloned().ok_or(EngineError::Compacted { oldest: Revision::new(oldest.get().saturating_sub(1)) })
+    }
+
+    /// Removes the oldest segment if it is sealed and wholly at or before `through`. Its file becomes a
+    /// spare if nobody reads it and a spare is wanted. Gives whether one was removed.
+    pub fn drop_oldest(&self, through: Revision) -> Result<bool, EngineError> {
+        let mut segments = locked(&self.segments);
+        let sealed = segments.len() > 1;
+        let Some(segment) = segments.front().filter(|segment| sealed && segment.last() <= through).cloned()
+        else {
+            return Ok(false);
+        };
+        segments.pop_front();
+        drop(segments);
+        let reuse = Arc::strong_count(&segment) == 1
+            && segment.file.length() == self.sizes.segment_bytes
+            && locked(&self.spares).files.len() < RESERVE_SPARES + 1;
+        if reuse {
+            let mut spares = locked(&self.spares);
+            let name = spare_name(spares.named);
+            self.disk
+                .rename(&segment.name, &name)
+                .map_err(|error| io_error("rename", &segment.name, error))?;
+            spares.named += 1;
+            spares.files.push((name, segment.file.length()));
+        } else {
+            self.disk.remove(&segment.name).map_err(|error| io_error("remove", &segment.name, error))?;
+        }
+        self.disk.sync().map_err(|error| io_error("sync", &segment.name, error))?;
+        Ok(true)
+    }
+
+    /// Whether a spare should be made: the reserve is used up, or the next segment is near.
+    pub fn wants_spare(&self) -> bool {
+        let near = locked(&self.segments).back().is_some_and(|last| last.end() * 2 > last.file.length());
+        locked(&self.spares).files.len() < RESERVE_SPARES + usize::from(near)
+    }
+
+    /// Makes a spare.
+    ///
+    /// # Errors
+    /// `NoSpace` if there is no room for it.
+    pub fn make_spare(&self) -> Result<(), EngineError> {
+        let name = {
+            let mut spares = locked(&self.spares);
+            spares.named += 1;
+            spare_name(spares.named - 1)
+        };
+        self.disk
+            .create(&name, self.sizes.segment_bytes)
+            .map_err(|error| no_space(io_error("create", &name, error), self.sizes.segment_bytes))?;
+        self.disk.sync().map_err(|error| io_error("sync", &name, error))?;
+        locked(&self.spares).files.push((name, self.sizes.segment_bytes));
+        Ok(())
+    }
+
+    /// Removes a spare, to make room for the checkpoint on a full disk. Gives whether there was one.
+    pub fn give_up_spare(&self) -> Result<bool, EngineError> {
+        let Some((name, _)) = locked(&self.spares).files.pop() else { return Ok(false) };
+        self.disk.remove(&name).map_err(|error| io_error("remove", &name, error))?;
+        Ok(true)
+    }
+
+    /// A file of at least `length` bytes under a spare's name: a spare, or a new one. The reserve is
+    /// touched only for what frees space.
+    fn take_file(&self, length: u64, frees_space: bool) -> Result<(String, Arc<dyn DiskFile>), EngineError> {
+        let spare = |reserve: usize| {
+            let mut spares = locked(&self.spares);
+            let fits = spares.files.iter().position(|(_, spare)| *spare >= length);
+            fits.filter(|_| spares.files.len() > reserve).map(|at| spares.files.swap_remove(at).0)
+        };
+        let open = |name: String| {
+            let file = self.disk.open(&name).map_err(|error| io_error("open", &name, error))?;
+            Ok((name, file))
+        };
+        if let Some(name) = spare(RESERVE_SPARES) {
+            return open(name);
+        }
+        let name = {
+            let mut spares = locked(&self.spares);
+            spares.named += 1;
+            spare_name(spares.named - 1)
+        };
+        let created = self.disk.create(&name, length).map_err(|error| io_error("create", &name, error));
+        match created {
+            Ok(file) => Ok((name, file)),
+            Err(EngineError::NoSpace { .. }) if frees_space => match spare(0) {
+                Some(name) => open(name),
+                None => Err(EngineError::NoSpace { at: self.disk.name(), needed: length }),
+            },
+            Err(error) => Err(no_space(error, length)),
+        }
+    }
+
+    /// Begins the segment that follows `before`, with room for `room` bytes of groups.
+    pub fn begin_segment(&self, before: &State, room: u64, frees_space: bool) -> Result<(), EngineError> {
+        let size = before.bytes + before.records.len() as u64 * RECORD_OVERHEAD;
+        let number = locked(&self.segments).back().map_or(1, |segment| segment.title.number + 1);
+        let title = Title {
+            number,
+            first: before.revision.next(),
+            floor: Revision::new(self.floor.load(Ordering::Acquire)),
+            time: before.time,
+            base: (size <= self.sizes.base_bytes).then_some(before.records.len() as u64),
+        };
+        let bytes = opening(&title, before);
+        let length = self.sizes.segment_bytes.max(bytes.len() as u64 + room).next_multiple_of(ALIGN);
+        let (name, file) = self.take_file(length, frees_space)?;
+        let named = file_name(number);
+        file.write_at(&bytes, 0).map_err(|error| io_error("write", &name, error))?;
+        file.sync().map_err(|error| io_error("sync", &name, error))?;
+        self.disk.rename(&name, &named).map_err(|error| io_error("rename", &name, error))?;
+        self.disk.sync().map_err(|error| io_error("sync", &named, error))?;
+        let segment = Segment::begun(title, file, bytes.len() as u64);
+        locked(&self.segments).push_back(Arc::new(segment));
+        Ok(())
+    }
+}
+
+fn no_space(error: EngineError, needed: u64) -> EngineError {
+    match error {
+        EngineError::NoSpace { at, .. } => EngineError::NoSpace { at, needed },
+        other => other,
+    }
+}
+
+/// The one writer.
+pub struct LogWriter {
+    log: Arc<Log>,
+    active: Option<Arc<Segment>>,
+    frame: Vec<u8>,
+    stopped: Option<String>,
+}
+
+/// Bytes that the frame buffer keeps between groups; a larger one is let go.
+const KEEP_BUFFER_BYTES: usize = 1 << 20;
+
+impl LogWriter {
+    /// A writer that goes on at the end of the log.
+    pub fn new(log: Arc<Log>) -> Self {
+        let active = locked(&log.segments).back().cloned();
+        LogWriter { log, active, frame: Vec::new(), stopped: None }
+    }
+
+    /// Encodes the group for a segment; gives whether it fits there.
+    fn encode(&mut self, group: &Group<'_>, segment: &Segment) -> bool {
+        self.frame.clear();
+        let start = frame::begin(&mut self.frame);
+        for transaction in group.transactions {
+            codec::put_transaction(&mut self.frame, transaction, |record| segment.names(record));
+        }
+        let (first, count) = (group.transactions[0].revision.get(), group.transactions.len() as u32);
+        frame::finish(
+            &mut self.frame,
+            start,
+            Kind::Group,
+            (segment.title.number, segment.end()),
+            first,
+            count,
+        );
+        segment.end() + self.frame.len() as u64 <= segment.file.length()
+    }
+
+    fn write(&mut self, group: &Group<'_>) -> Result<(), EngineError> {
+        let segment = match self.active.clone() {
+            Some(segment) if self.encode(group, &segment) => segment,
+            _ => self.rotate(group)?,
+        };
+        let end = segment.end();
+        segment.file.write_at(&self.frame, end).map_err(|error| io_error("write", &segment.name, error))?;
+        segment.file.sync().map_err(|error| io_error("sync", &segment.name, error))?;
+        let last = group.transactions[group.transactions.len() - 1].revision;
+        segment.set_end(end + self.frame.len() as u64, last);
+        self.log.note_changed(group.transactions, self.frame.len() as u64);
+        self.frame.shrink_to(KEEP_BUFFER_BYTES);
+        Ok(())
+    }
+
+    fn rotate(&mut self, group: &Group<'_>) -> Result<Arc<Segment>, EngineError> {
+        // Room for the group with every value before it written out.
+        let sizes = group.transactions.iter().map(|transaction| {
+            64 + transaction.size() as u64 + transaction.changes.len() as u64 * RECORD_OVERHEAD * 2
+        });
+        let room = sizes.sum::<u64>() + ALIGN * 2;
+        self.log.begin_segment(group.before, room, group.frees_space)?;
+        let segment = locked(&self.log.segments).back().cloned();
+        let Some(segment) = segment.filter(|segment| self.encode(group, segment)) else {
+            return Err(EngineError::Stopped {
+                reason: "a new segment has no room for its group".to_owned(),
+            });
+        };
+        self.active = Some(segment.clone());
+        Ok(segment)
+    }
+}
+
+impl Engine for LogWriter {
+    fn append(&mut self, group: &Group<'_>) -> Result<(), EngineError> {
+        if let Some(reason) = &self.stopped {
+            return Err(EngineError::Stopped { reason: reason.clone() });
+        }
+        self.write(group).inspect_err(|error| {
+            if error.class() != Class::Transient {
+                self.stopped = Some(error.to_string());
+            }
+        })
+    }
+}
+
+/// Reads the log's transactions over segment borders, as far as they are durable.
+pub struct LogReader {
+    log: Arc<Log>,
+    current: Option<SegmentReader>,
+    after: Revision,
+}
+
+impl LogReader {
+    /// Goes to the segment where the next transaction is or will be.
+    fn enter(&mut self) -> Result<(), EngineError> {
+        let segment = self.log.segment_after(self.after)?;
+        self.current = Some(SegmentReader::new(segment)?);
+        Ok(())
+    }
+}
+
+impl HistoryReader for LogReader {
+    fn next(&mut self) -> Result<Option<Arc<Transaction>>, EngineError> {
+        loop {
+            let reader = match &mut self.current {
+                Some(reader) => reader,
+                None => {
+                    self.enter()?;
+                    continue;
+                }
+            };
+            match reader.next()? {
+                Some(transaction) if transaction.revision <= self.after => {}
+                Some(transaction) => {
+                    self.after = transaction.revision;
+                    return Ok(Some(transaction));
+                }
+                None => {
+                    let next = self.log.segment_after(self.after)?;
+                    if next.title.number == reader.segment().title.number {
+                        return Ok(None);
+                    }
+                    self.current = None;
+                }
+            }
+        }
+    }
+}
