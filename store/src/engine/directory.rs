@@ -25,12 +25,24 @@ pub struct Directory {
     path: PathBuf,
 }
 
-/// Prepares a data directory: checks its format, locks it, creates what is missing. The lock holds
-/// until the returned file is dropped.
+/// The lock of a data directory, held until this is dropped.
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is just being started shares the file until it runs.
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the data directory could not be unlocked");
+        }
+    }
+}
+
+/// Prepares a data directory: checks its format, locks it, creates what is missing. The
+/// returned lock must outlive all use of the directory.
 ///
 /// # Errors
 /// `NewerFormat` before anything is touched, `Locked`, `Directory`.
-pub fn prepare(path: &Path) -> Result<(Directory, File), OpenError> {
+pub fn prepare(path: &Path) -> Result<(Directory, Lock), OpenError> {
     let failed = |action: &'static str| {
         move |source: io::Error| OpenError::Directory { action, path: path.to_owned(), source }
     };
@@ -49,7 +61,7 @@ pub fn prepare(path: &Path) -> Result<(Directory, File), OpenError> {
     if read_format(path)?.is_none() {
         write_format(&directory).map_err(failed("writing"))?;
     }
-    Ok((directory, lock))
+    Ok((directory, Lock(lock)))
 }
 
 /// The format of a data directory, `None` if it is new.

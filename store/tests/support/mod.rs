@@ -1,7 +1,8 @@
 //! What the store's test suites share: sites to open stores at, a clock that is moved by hand, a writer
 //! of random transactions, and the promises of a watch as named checks.
 
-#![allow(dead_code)] // each suite uses a part of it
+#![allow(dead_code, reason = "each suite uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 pub mod promises;
 
