@@ -7,3 +7,5 @@ pub mod decode;
 pub mod protobuf;
 
 pub mod patch;
+
+pub mod openapi;

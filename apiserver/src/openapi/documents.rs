@@ -1,0 +1,96 @@
+//! The documents as bytes, made when first asked for, and the index of them. Knows no HTTP beyond paths and tags.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::published::PublishedResource;
+use super::{operation, schemas};
+
+/// Where the documents are served.
+pub const ROOT: &str = "/openapi/v3";
+
+/// A document ready to send.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Its JSON.
+    pub bytes: Bytes,
+    /// Changes whenever the bytes do: 32 hexadecimal digits, for `hash=` in its URL and for an `ETag`.
+    pub hash: String,
+}
+
+/// All documents of a set of published resources. When the set changes, make a new one.
+pub struct Documents {
+    version: String,
+    versions: BTreeSet<(String, String)>,
+    groups: BTreeMap<String, Group>,
+    index: OnceLock<Document>,
+}
+
+struct Group {
+    resources: Vec<PublishedResource>,
+    document: OnceLock<Document>,
+}
+
+impl Documents {
+    /// Prepares the documents without making them. `version` is what they say the server's version is.
+    pub fn new(version: impl Into<String>, resources: impl IntoIterator<Item = PublishedResource>) -> Self {
+        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+        let mut versions = BTreeSet::new();
+        for resource in resources {
+            versions.insert((resource.group.clone(), resource.version.clone()));
+            let empty = || Group { resources: Vec::new(), document: OnceLock::new() };
+            groups.entry(resource.group_version_path()).or_insert_with(empty).resources.push(resource);
+        }
+        Self { version: version.into(), versions, groups, index: OnceLock::new() }
+    }
+
+    /// The index: for each group version the URL of its document, with the hash. Makes all documents.
+    pub fn index(&self) -> &Document {
+        self.index.get_or_init(|| {
+            let paths: Map<String, Value> = self
+                .groups
+                .iter()
+                .map(|(path, group)| {
+                    let hash = &self.make(group).hash;
+                    let url = format!("{ROOT}/{path}?hash={hash}");
+                    (path.clone(), json!({ "serverRelativeURL": url }))
+                })
+                .collect();
+            document(&json!({ "paths": paths }))
+        })
+    }
+
+    /// The document of a group version by its path, such as `api/v1` or `apis/apps/v1`.
+    pub fn document(&self, path: &str) -> Option<&Document> {
+        self.groups.get(path.trim_start_matches('/')).map(|group| self.make(group))
+    }
+
+    fn make<'a>(&self, group: &'a Group) -> &'a Document {
+        group.document.get_or_init(|| {
+            let mut paths = Map::new();
+            group.resources.iter().for_each(|resource| operation::add_paths(&mut paths, resource));
+            document(&json!({
+                "openapi": "3.0.0",
+                "info": {"title": "Strata", "version": self.version},
+                "paths": paths,
+                "components": {"schemas": schemas::schemas(&group.resources, &self.versions)},
+            }))
+        })
+    }
+}
+
+fn document(value: &Value) -> Document {
+    let bytes = Bytes::from(value.to_string());
+    let part = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        salt.hash(&mut hasher);
+        bytes.hash(&mut hasher);
+        hasher.finish()
+    };
+    let hash = format!("{:016X}{:016X}", part(0), part(1));
+    Document { bytes, hash }
+}
