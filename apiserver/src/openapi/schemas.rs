@@ -43,10 +43,9 @@ fn gvk_json(gvk: &Gvk<'_>) -> Value {
 fn entries(resources: &[PublishedResource]) -> Vec<&'static BuiltIn> {
     let mut entries: Vec<&'static BuiltIn> = Vec::new();
     let mut add = |gvk: Gvk<'_>| {
-        if let Some(entry) = registry::find(gvk.group, gvk.version, gvk.kind) {
-            if !entries.iter().any(|known| std::ptr::eq(*known, entry)) {
-                entries.push(entry);
-            }
+        let found = registry::find(gvk.group, gvk.version, gvk.kind);
+        if let Some(entry) = found.filter(|entry| !entries.iter().any(|known| std::ptr::eq(*known, *entry))) {
+            entries.push(entry);
         }
     };
     for resource in resources {
@@ -96,10 +95,11 @@ fn alternatives(name: &str) -> Option<Value> {
 /// A reference with anything beside it becomes `allOf: [reference]`: beside a plain reference all else is ignored.
 fn wrap_reference(property: &mut Value) {
     let Some(members) = property.as_object_mut() else { return };
-    if members.len() > 1 {
-        if let Some(reference) = members.remove("$ref") {
-            members.insert("allOf".to_owned(), json!([{"$ref": reference}]));
-        }
+    if members.len() == 1 {
+        return;
+    }
+    if let Some(reference) = members.remove("$ref") {
+        members.insert("allOf".to_owned(), json!([{"$ref": reference}]));
     }
 }
 
