@@ -141,6 +141,10 @@ pub struct ObservedContainer {
     pub state: ContainerState,
     /// The container's id as a status shows it, for example `process://…`.
     pub id: String,
+    /// How long its start was held back after the end of the attempt before it, in seconds.
+    pub backoff_seconds: u32,
+    /// When it will have been ended, if it was told to stop.
+    pub stop_by: Option<Timestamp>,
 }
 
 impl ObservedContainer {
@@ -167,10 +171,29 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// The directory to start in; `None`: the image decides.
     pub working_dir: Option<String>,
+    /// How long this start was held back after the end of the attempt before it, in seconds.
+    pub backoff_seconds: u32,
     /// The pod's termination grace, in seconds: what an ordered end of the machine gives the container.
     pub grace_seconds: u32,
     /// The pod's annotations (a simulated runtime reads its orders there).
     pub annotations: BTreeMap<String, String>,
+}
+
+/// What a node's runtime can do, and where its pods are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// The runtime's name, with which container and image ids begin.
+    pub runtime: String,
+    /// The node's address.
+    pub host_ip: String,
+    /// The address under which the node's pods are reached.
+    pub pod_ip: String,
+    /// The only user that containers can run as; `None`: any may be asked for.
+    pub user: Option<i64>,
+    /// Whether volumes can be mounted.
+    pub mounts: bool,
+    /// Whether images bring no command of their own.
+    pub needs_command: bool,
 }
 
 #[cfg(test)]

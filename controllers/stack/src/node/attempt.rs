@@ -56,6 +56,8 @@ pub struct Facts {
     pub pod_name: String,
     /// The termination grace of the pod, in seconds.
     pub grace_seconds: u32,
+    /// How long the start was held back, in seconds.
+    pub backoff_seconds: u32,
     /// When the agent created the attempt.
     pub created_at: Timestamp,
 }
@@ -296,6 +298,7 @@ mod tests {
             namespace: "default".into(),
             pod_name: "web".into(),
             grace_seconds: 30,
+            backoff_seconds: 10,
             created_at: "2026-11-30T20:00:00Z".parse().unwrap(),
         };
         dir.create(&facts).unwrap();

@@ -165,6 +165,7 @@ pub fn launch(command: &[&str]) -> Launch {
         command: command.iter().map(|part| (*part).to_owned()).collect(),
         env: vec![("GREETING".into(), "hello".into())],
         working_dir: None,
+        backoff_seconds: 0,
         grace_seconds: 20,
         annotations: BTreeMap::new(),
     }

@@ -116,6 +116,7 @@ async fn an_attempt_that_never_came_up_is_written_off_once() {
         namespace: "default".into(),
         pod_name: "web-0".into(),
         grace_seconds: 1,
+        backoff_seconds: 0,
         created_at: jiff::Timestamp::now(),
     };
     dir.create(&facts).unwrap();

@@ -283,7 +283,10 @@ impl Runtime for ProcessRuntime {
                 let Ok(key) = ContainerKey::new(pod, &container, number) else { continue };
                 let state = self.shared.state(&key)?;
                 let id = format!("{}://{pod}/{container}/{number}", self.name());
-                found.push(ObservedContainer { key, state, id });
+                let facts = self.shared.dir(&key).facts()?;
+                let backoff_seconds = facts.map_or(0, |facts| facts.backoff_seconds);
+                let stop_by = self.shared.stop_by(&key);
+                found.push(ObservedContainer { key, state, id, backoff_seconds, stop_by });
             }
         }
         Ok(found)
@@ -298,6 +301,7 @@ impl Runtime for ProcessRuntime {
             namespace: launch.namespace.clone(),
             pod_name: launch.pod_name.clone(),
             grace_seconds: launch.grace_seconds,
+            backoff_seconds: launch.backoff_seconds,
             created_at: Timestamp::now(),
         };
         // Known as starting before the directory exists, so that nobody takes it for an abandoned one.
@@ -325,7 +329,7 @@ impl Runtime for ProcessRuntime {
             return Ok(());
         }
         if self.shared.send_stop(key, StopOrder { signal: Signal::TERM, grace })? {
-            self.shared.end_shim_after(key, grace + SHIM_MARGIN);
+            self.shared.note_stop(key, grace, SHIM_MARGIN);
         }
         Ok(())
     }

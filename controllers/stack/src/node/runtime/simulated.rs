@@ -49,6 +49,8 @@ struct Simulated {
     ends: Option<(Timestamp, i32)>,
     unready: bool,
     stop: Duration,
+    stop_by: Option<Timestamp>,
+    backoff_seconds: u32,
 }
 
 impl Simulated {
@@ -61,7 +63,8 @@ impl Simulated {
             (after(starts_at, runs), code)
         });
         let stop = seconds("stop-seconds").unwrap_or_default();
-        Self { starts_at, ends, unready: order("unready") == Some("true"), stop }
+        let unready = order("unready") == Some("true");
+        Self { starts_at, ends, unready, stop, stop_by: None, backoff_seconds: launch.backoff_seconds }
     }
 
     fn state(&self, now: Timestamp) -> ContainerState {
@@ -82,6 +85,8 @@ impl Simulated {
     fn stop(&mut self, now: Timestamp, grace: Duration) {
         let end = if self.stop <= grace { (after(now, self.stop), 0) } else { (after(now, grace), 137) };
         self.ends = Some(self.ends.map_or(end, |known| known.min(end)));
+        let by = after(now, grace);
+        self.stop_by = Some(self.stop_by.map_or(by, |known| known.min(by)));
     }
 
     /// The next moment after `now` at which its state changes.
@@ -193,6 +198,8 @@ impl Runtime for SimulatedRuntime {
             key: key.clone(),
             state: container.state(now),
             id: format!("{}://{key}", self.name()),
+            backoff_seconds: container.backoff_seconds,
+            stop_by: container.stop_by,
         });
         Ok(observed.collect())
     }

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustix::process::Signal;
 use strata_plan::pod::observed::ContainerKey;
 use tokio::io::AsyncReadExt;
@@ -22,14 +23,14 @@ const POLL_PAUSE: Duration = Duration::from_secs(1);
 /// The watcher of one attempt.
 pub struct Watched {
     task: Option<AbortHandle>,
-    /// The limit for a stop, if one is under way.
-    stop: Option<AbortHandle>,
+    /// The stop that is under way: when the command will have ended, and who sees to it.
+    stop: Option<(Timestamp, AbortHandle)>,
 }
 
 impl Watched {
     /// Ends the watching, not the watched.
     pub fn abort(&self) {
-        for task in self.task.iter().chain(&self.stop) {
+        for task in self.task.iter().chain(self.stop.iter().map(|(_, task)| task)) {
             task.abort();
         }
     }
@@ -81,14 +82,20 @@ impl Shared {
         watching.insert(key.clone(), Watched { task: Some(task.abort_handle()), stop: None });
     }
 
-    /// Ends the shim itself when it has not ended within `limit`; the command dies with it.
-    pub fn end_shim_after(self: &Arc<Self>, key: &ContainerKey, limit: Duration) {
+    /// When an attempt that was told to stop will have ended.
+    pub fn stop_by(&self, key: &ContainerKey) -> Option<Timestamp> {
+        self.watched().get(key).and_then(|watched| watched.stop.as_ref().map(|(by, _)| *by))
+    }
+
+    /// Notes that a shim was told to stop within `grace`, and ends the shim itself when it takes `margin` more;
+    /// the command dies with it.
+    pub fn note_stop(self: &Arc<Self>, key: &ContainerKey, grace: Duration, margin: Duration) {
         let shared = Arc::clone(self);
         let late = key.clone();
         let mut watching = self.watched();
         let Some(watched) = watching.get_mut(key) else { return };
         let task = self.handle.spawn(async move {
-            tokio::time::sleep(limit).await;
+            tokio::time::sleep(grace + margin).await;
             let shim = match shared.dir(&late).record() {
                 Ok(record) => record.and_then(|record| record.shim),
                 Err(error) => {
@@ -101,13 +108,20 @@ impl Shared {
                 error!(key = %late, %error, "cannot kill the supervisor");
             }
         });
-        if let Some(earlier) = watched.stop.replace(task.abort_handle()) {
-            earlier.abort();
+        let by = Timestamp::now().checked_add(grace).unwrap_or(Timestamp::MAX);
+        match &watched.stop {
+            // The shim keeps the nearer of two ends, and so does its limit.
+            Some((earlier, _)) if *earlier <= by => task.abort(),
+            _ => {
+                if let Some((_, earlier)) = watched.stop.replace((by, task.abort_handle())) {
+                    earlier.abort();
+                }
+            }
         }
     }
 
     fn unwatch(&self, key: &ContainerKey) {
-        if let Some(Watched { stop: Some(stop), .. }) = self.watched().remove(key) {
+        if let Some(Watched { stop: Some((_, stop)), .. }) = self.watched().remove(key) {
             stop.abort();
         }
         self.changes.mark(key.pod());

@@ -22,6 +22,7 @@ fn launch(annotations: &[(&str, &str)]) -> Launch {
         command: Vec::new(),
         env: Vec::new(),
         working_dir: None,
+        backoff_seconds: 0,
         grace_seconds: 30,
         annotations,
     }
