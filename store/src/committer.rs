@@ -132,9 +132,29 @@ impl Committer {
         }
         let mut plan = Plan::new(&self.state);
         deletes.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
-        match self.make_durable(&plan, true) {
+        let mut durable = self.make_durable(&plan, true);
+        if matches!(durable, Err(EngineError::NoSpace { .. })) && self.make_room() {
+            durable = self.make_durable(&plan, true);
+        }
+        match durable {
             Ok(()) => self.publish(plan, deletes),
             Err(error) => self.refuse(deletes, error),
+        }
+    }
+
+    /// The reserve is used up: has old history given back, and waits for it. Gives whether that worked.
+    fn make_room(&self) -> bool {
+        let (answer, done) = oneshot::channel();
+        if !self.orders.send(Order::MakeRoom(answer)) {
+            return false;
+        }
+        match done.blocking_recv() {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "no room could be made on the full disk");
+                false
+            }
+            Err(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::oneshot;
 
@@ -17,6 +17,8 @@ use crate::shared::Shared;
 const MAX_ORDERS: usize = 64;
 /// How often the thread looks by itself for history that has grown too old.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// How long the thread rests after work that failed, unless it is asked.
+const REST: Duration = Duration::from_secs(5);
 /// Slices done at one order before newer orders are looked at.
 const MAX_SLICES: usize = 1024;
 /// Moments remembered of which revision was current when; neighbours merge beyond that.
@@ -28,6 +30,8 @@ pub enum Order {
     Look,
     /// Do what there is to do and answer.
     Run(oneshot::Sender<Result<(), EngineError>>),
+    /// The disk is full: give back all history that is not needed to go on, and answer.
+    MakeRoom(oneshot::Sender<Result<(), EngineError>>),
     /// Do the last things, let go of the files, answer, end.
     Close(Option<oneshot::Sender<()>>),
 }
@@ -104,6 +108,7 @@ pub struct Upkeep {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     retention: Retention,
+    rest_until: Option<Instant>,
 }
 
 impl Upkeep {
@@ -114,21 +119,24 @@ impl Upkeep {
         // The state is as old as its last transaction, however long ago this process started.
         retention.mark(state.time, state.revision);
         drop(state);
-        Upkeep { shared, clock: config.clock.clone(), retention }
+        Upkeep { shared, clock: config.clock.clone(), retention, rest_until: None }
     }
 
     /// Takes orders until told to close or until nobody is left to give any.
     pub fn run(mut self, orders: &Receiver<Order>) {
         loop {
             match orders.recv_timeout(LOOK_EVERY) {
-                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => {
-                    if let Err(error) = self.work(false) {
-                        tracing::warn!(error = %Chain(&error), "upkeep of the store failed, will be tried again");
+                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => self.look(),
+                Ok(Order::Run(answer)) => {
+                    if answer.send(self.work_asked()).is_err() {
+                        tracing::debug!("nobody waits for the upkeep any more");
                     }
                 }
-                Ok(Order::Run(answer)) => {
-                    if answer.send(self.work(true)).is_err() {
-                        tracing::debug!("nobody waits for the upkeep any more");
+                Ok(Order::MakeRoom(answer)) => {
+                    let floor = self.shared.raise_floor(self.shared.current());
+                    tracing::warn!(%floor, "the disk is full: history before this revision is given up");
+                    if answer.send(self.work_asked()).is_err() {
+                        tracing::debug!("nobody waits for room any more");
                     }
                 }
                 Ok(Order::Close(answer)) => {
@@ -140,6 +148,29 @@ impl Upkeep {
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.close(),
             }
+        }
+    }
+
+    /// Works if there is something to do; after a failure not again at once.
+    fn look(&mut self) {
+        if self.rest_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        self.rest_until = None;
+        if let Err(error) = self.work(false) {
+            tracing::warn!(error = %Chain(&error), "upkeep of the store failed, it will be tried again");
+            self.rest_until = Some(Instant::now() + REST);
+        }
+    }
+
+    /// Works because somebody asked. A full disk is no failure then: what could be given back was.
+    fn work_asked(&mut self) -> Result<(), EngineError> {
+        match self.work(true) {
+            Err(error @ EngineError::NoSpace { .. }) => {
+                tracing::warn!(%error, "upkeep did what it could without space");
+                Ok(())
+            }
+            other => other,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Log: the segments in order, the one writer that appends to the last of them, and readers over all.
 //!
 //! A group is one frame and one sync. A full segment is followed by a new one, made from a spare file
-//! where there is one; a file gets a segment's name only when its opening is durable. One spare is the
-//! reserve that keeps deletes going on a full disk. Knows nothing of the checkpoint but where it stands.
+//! where there is one; a file gets a segment's name only when its opening is durable. Some spares are a
+//! reserve that keeps deletes and the checkpoint going on a full disk. Knows nothing of the checkpoint but where it stands.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,10 @@ use crate::revision::Revision;
 use crate::state::State;
 use crate::txn::Transaction;
 
-/// Spare files kept beside the log: one is the reserve of a full disk.
-pub const RESERVE_SPARES: usize = 1;
+/// Spare files kept for a full disk.
+pub const RESERVE_SPARES: usize = 2;
+/// Those of the reserve that deletes leave: room for the checkpoint that lets old segments go.
+const CHECKPOINT_SPARES: usize = 1;
 /// Bytes that a record's numbers and lengths may take beside its key and value, in a base.
 const RECORD_OVERHEAD: u64 = 32;
 
@@ -246,7 +248,7 @@ impl Log {
         let created = self.disk.create(&name, length).map_err(|error| io_error("create", &name, error));
         match created {
             Ok(file) => Ok((name, file)),
-            Err(EngineError::NoSpace { .. }) if frees_space => match spare(0) {
+            Err(EngineError::NoSpace { .. }) if frees_space => match spare(CHECKPOINT_SPARES) {
                 Some(name) => open(name),
                 None => Err(EngineError::NoSpace { at: self.disk.name(), needed: length }),
             },
