@@ -19,6 +19,8 @@ pub(crate) mod archive;
 pub(crate) mod directory;
 pub(crate) mod sled;
 pub mod memory;
+#[cfg(test)]
+mod golden;
 
 /// Transactions that become durable together.
 #[derive(Clone, Copy, Debug)]

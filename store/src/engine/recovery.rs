@@ -138,6 +138,7 @@ fn replay(
         if transaction.revision > state.revision {
             state.apply(&transaction);
         }
+        state.time = state.time.max(transaction.time);
         recent.push(transaction);
     }
     if is_last && let Some(later) = segment.has_frame_after(reader.offset())? {
