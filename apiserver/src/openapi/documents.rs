@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::published::PublishedResource;
-use super::{operation, schemas};
+use super::{gnostic, operation, schemas, version2};
 
 /// Where the documents are served.
 pub const ROOT: &str = "/openapi/v3";
@@ -16,7 +16,7 @@ pub const ROOT: &str = "/openapi/v3";
 /// A document ready to send.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Its JSON.
+    /// Its JSON, or its protobuf form.
     pub bytes: Bytes,
     /// Changes whenever the bytes do: 32 hexadecimal digits, for `hash=` in its URL and for an `ETag`.
     pub hash: String,
@@ -28,6 +28,8 @@ pub struct Documents {
     versions: BTreeSet<(String, String)>,
     groups: BTreeMap<String, Group>,
     index: OnceLock<Document>,
+    version2_json: OnceLock<Document>,
+    version2_protobuf: OnceLock<Document>,
 }
 
 struct Group {
@@ -45,7 +47,14 @@ impl Documents {
             let empty = || Group { resources: Vec::new(), document: OnceLock::new() };
             groups.entry(resource.group_version_path()).or_insert_with(empty).resources.push(resource);
         }
-        Self { version: version.into(), versions, groups, index: OnceLock::new() }
+        Self {
+            version: version.into(),
+            versions,
+            groups,
+            index: OnceLock::new(),
+            version2_json: OnceLock::new(),
+            version2_protobuf: OnceLock::new(),
+        }
     }
 
     /// The index: for each group version the URL of its document, with the hash. Makes all documents.
@@ -64,27 +73,48 @@ impl Documents {
         })
     }
 
+    /// The document of OpenAPI version 2 for all group versions, as JSON.
+    pub fn version2_json(&self) -> &Document {
+        self.version2_json.get_or_init(|| document(&self.version2()))
+    }
+
+    /// The document of OpenAPI version 2 for all group versions, in its protobuf form.
+    pub fn version2_protobuf(&self) -> &Document {
+        self.version2_protobuf.get_or_init(|| hashed(Bytes::from(gnostic::document(&self.version2()))))
+    }
+
+    fn version2(&self) -> Value {
+        let resources: Vec<PublishedResource> =
+            self.groups.values().flat_map(|group| group.resources.iter().cloned()).collect();
+        version2::document(self.make_value(&resources))
+    }
+
     /// The document of a group version by its path, such as `api/v1` or `apis/apps/v1`.
     pub fn document(&self, path: &str) -> Option<&Document> {
         self.groups.get(path.trim_start_matches('/')).map(|group| self.make(group))
     }
 
     fn make<'a>(&self, group: &'a Group) -> &'a Document {
-        group.document.get_or_init(|| {
-            let mut paths = Map::new();
-            group.resources.iter().for_each(|resource| operation::add_paths(&mut paths, resource));
-            document(&json!({
-                "openapi": "3.0.0",
-                "info": {"title": "Strata", "version": self.version},
-                "paths": paths,
-                "components": {"schemas": schemas::schemas(&group.resources, &self.versions)},
-            }))
+        group.document.get_or_init(|| document(&self.make_value(&group.resources)))
+    }
+
+    fn make_value(&self, resources: &[PublishedResource]) -> Value {
+        let mut paths = Map::new();
+        resources.iter().for_each(|resource| operation::add_paths(&mut paths, resource));
+        json!({
+            "openapi": "3.0.0",
+            "info": {"title": "Strata", "version": self.version},
+            "paths": paths,
+            "components": {"schemas": schemas::schemas(resources, &self.versions)},
         })
     }
 }
 
 fn document(value: &Value) -> Document {
-    let bytes = Bytes::from(value.to_string());
+    hashed(Bytes::from(value.to_string()))
+}
+
+fn hashed(bytes: Bytes) -> Document {
     let part = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         salt.hash(&mut hasher);

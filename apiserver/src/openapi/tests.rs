@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::documents::Documents;
 use super::published::{PublishedResource, PublishedSubresource};
+use crate::protobuf::reader::{Reader, Wire};
 
 fn owned(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -160,4 +161,50 @@ fn operations_list_the_parameters_and_kinds_that_kubectl_checks() {
     let core = read(&documents, "api/v1");
     assert!(core["paths"]["/api/v1/namespaces/{name}"]["patch"].is_object());
     assert!(core["paths"]["/api/v1/namespaces/{namespace}/pods/{name}/binding"]["post"].is_object());
+}
+
+#[test]
+fn version_2_has_the_same_definitions_and_paths() {
+    let documents = Documents::new("v1", published());
+    let document: Value = serde_json::from_slice(&documents.version2_json().bytes).unwrap();
+    let definitions = document["definitions"].as_object().unwrap();
+    let spec = &definitions["io.k8s.api.apps.v1.Deployment"]["properties"]["spec"];
+    assert_eq!(spec["$ref"], "#/definitions/io.k8s.api.apps.v1.DeploymentSpec");
+    assert!(spec["description"].is_string());
+    let int_or_string = &definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"];
+    assert_eq!(
+        (&int_or_string["type"], &int_or_string["format"]),
+        (&"string".into(), &"int-or-string".into())
+    );
+    let version3: usize = ["api/v1", "apis/apps/v1", "apis/coordination.k8s.io/v1"]
+        .map(|path| read(&documents, path)["paths"].as_object().unwrap().len())
+        .iter()
+        .sum();
+    assert_eq!(document["paths"].as_object().unwrap().len(), version3);
+    let patch = &document["paths"]["/api/v1/nodes/{name}"]["patch"];
+    assert_eq!(patch["consumes"].as_array().unwrap().len(), 4);
+    let body =
+        patch["parameters"].as_array().unwrap().iter().find(|parameter| parameter["in"] == "body").unwrap();
+    assert_eq!(body["schema"]["$ref"], "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.Patch");
+}
+
+#[test]
+fn the_protobuf_form_holds_every_definition_by_name() {
+    let documents = Documents::new("v1", published());
+    let json: Value = serde_json::from_slice(&documents.version2_json().bytes).unwrap();
+    let mut reader = Reader::new(&documents.version2_protobuf().bytes, 0);
+    let mut names = Vec::new();
+    while let Some((number, wire)) = reader.field().unwrap() {
+        if number != 9 {
+            reader.skip(wire).unwrap();
+            continue;
+        }
+        let mut definitions = reader.delimited().unwrap();
+        while definitions.field().unwrap().is_some() {
+            let mut entry = definitions.delimited().unwrap();
+            assert_eq!(entry.field().unwrap(), Some((1, Wire::Delimited)));
+            names.push(entry.delimited().unwrap().text().unwrap().to_owned());
+        }
+    }
+    assert!(names.iter().eq(json["definitions"].as_object().unwrap().keys()));
 }

@@ -5,9 +5,11 @@
 
 pub mod table;
 
-pub mod reader;
+pub mod writer;
 
 pub mod error;
+
+pub mod reader;
 
 pub mod special;
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::decode::{Expected, MAGIC, decode};
 use super::error::ProtobufError;
 use super::table::{Form, Place, table};
+use super::writer::Writer;
 use crate::decode::MAX_DEPTH;
 
 macro_rules! recorded {
@@ -52,51 +53,21 @@ fn meant(printed: Value) -> Option<Value> {
     }
 }
 
-/// Builds messages by hand.
-#[derive(Default, Clone)]
-struct Bytes(Vec<u8>);
+fn message() -> Writer {
+    Writer::new()
+}
 
-impl Bytes {
-    fn varint(mut self, number: u32, value: u64) -> Self {
-        self.key(number, 0);
-        self.number(value);
-        self
-    }
+/// A body around a message, as clients write it.
+trait Body {
+    fn body(&self, api_version: &str, kind: &str) -> Vec<u8>;
+}
 
-    fn block(mut self, number: u32, content: impl AsRef<[u8]>) -> Self {
-        self.key(number, 2);
-        self.number(content.as_ref().len() as u64);
-        self.0.extend_from_slice(content.as_ref());
-        self
-    }
-
-    fn key(&mut self, number: u32, wire: u64) {
-        self.number(u64::from(number) << 3 | wire);
-    }
-
-    fn number(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
+impl<T: AsRef<[u8]>> Body for T {
     fn body(&self, api_version: &str, kind: &str) -> Vec<u8> {
-        let meta = Bytes::default().block(1, api_version).block(2, kind);
-        let envelope = Bytes::default().block(1, meta).block(2, self).block(3, "").block(4, "");
+        let meta = message().block(1, api_version).block(2, kind);
+        let envelope = message().block(1, meta).block(2, self).block(3, "").block(4, "");
         [MAGIC.as_slice(), envelope.as_ref()].concat()
     }
-}
-
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-fn message() -> Bytes {
-    Bytes::default()
 }
 
 #[test]
@@ -166,10 +137,8 @@ fn json_schemas_in_definitions_decode() {
     let items = message().block(1, &text);
     let list = message().block(5, "array").block(24, items);
     let open = message().block(5, "object").block(30, message().varint(1, 1));
-    let property = |name: &str, schema: &Bytes| message().block(1, name).block(2, schema);
-    let mut minimum = message().block(5, "integer");
-    minimum.key(11, 1);
-    minimum.0.extend_from_slice(&1_f64.to_le_bytes());
+    let property = |name: &str, schema: &Writer| message().block(1, name).block(2, schema);
+    let minimum = message().block(5, "integer").double(11, 1.0);
     let root = message()
         .block(5, "object")
         .block(29, property("list", &list))
@@ -278,7 +247,7 @@ proptest! {
     #[test]
     fn noise_never_panics(noise in prop::collection::vec(any::<u8>(), 0..200)) {
         for (api_version, kind) in [("v1", "Pod"), ("apps/v1", "Deployment"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")] {
-            let body = Bytes(noise.clone()).body(api_version, kind);
+            let body = noise.body(api_version, kind);
             prop_assert!(decode(&body, None).is_ok_and(|value| value.is_object()) || decode(&body, None).is_err());
         }
         let marked = [MAGIC.as_slice(), &noise].concat();
