@@ -9,4 +9,6 @@ pub mod world;
 #[cfg(test)]
 mod testing;
 pub mod replicaset;
+pub mod rollout;
+pub mod deployment;
 pub mod pod;
