@@ -182,7 +182,8 @@ pub enum Action {
         /// The patch, without preconditions: the runtime adds uid and resourceVersion.
         patch: Value,
     },
-    /// Change the status by JSON merge patch; the value is that of `status`. At most one a plan, last but events.
+    /// Change the status by JSON merge patch; the value is that of `status`. At most one an object and
+    /// plan, and the last write to that object.
     Status {
         /// Which.
         target: Target,

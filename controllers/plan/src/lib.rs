@@ -11,4 +11,6 @@ mod testing;
 pub mod replicaset;
 pub mod rollout;
 pub mod deployment;
+pub mod placement;
+pub mod scheduler;
 pub mod pod;
