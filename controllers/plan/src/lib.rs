@@ -14,3 +14,4 @@ pub mod deployment;
 pub mod placement;
 pub mod scheduler;
 pub mod pod;
+pub mod node;

@@ -88,6 +88,9 @@ pub struct Exit {
     pub started_at: Option<Timestamp>,
     /// When the end was recorded.
     pub finished_at: Timestamp,
+    /// It ended because the agent or the machine was shut down: no crash, and no reason to wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 /// The reasons that a terminated container state may carry.
@@ -130,6 +133,15 @@ pub enum ContainerState {
     },
     /// Over; its log and its record are still there.
     Exited(Exit),
+}
+
+/// Why an attempt is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// Its pod does not want it (any more, or in this state).
+    Pod,
+    /// The agent or the machine goes down; the pod would have it run.
+    Shutdown,
 }
 
 /// One attempt as a runtime reports it.

@@ -55,7 +55,7 @@ impl RestartPolicy {
 /// How long the start after this end is held back, in seconds: the first is not, then 10, 20, 40 … 300.
 pub fn backoff_seconds(ended: &ObservedContainer, exit: &Exit) -> u32 {
     let ran = exit.started_at.map_or(0, |started_at| exit.finished_at.duration_since(started_at).as_secs());
-    if ran >= CLEAN_SLATE || ended.key.attempt() == 0 {
+    if exit.interrupted || ran >= CLEAN_SLATE || ended.key.attempt() == 0 {
         return 0;
     }
     match ended.backoff_seconds {
@@ -84,6 +84,7 @@ mod tests {
             message: String::new(),
             started_at: Some(Timestamp::from_second(1000).unwrap()),
             finished_at: Timestamp::from_second(1000 + ran).unwrap(),
+            interrupted: false,
         }
     }
 
@@ -109,6 +110,8 @@ mod tests {
         assert_eq!(all, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
         assert_eq!(backoff_seconds(&ended(9, 300, 600), &exit(600)), 0);
         assert_eq!(backoff_seconds(&ended(9, 300, 599), &exit(599)), 300);
+        let interrupted = Exit { interrupted: true, ..exit(1) };
+        assert_eq!(backoff_seconds(&ended(9, 300, 1), &interrupted), 0, "a shutdown is no crash");
     }
 
     #[test]

@@ -254,7 +254,15 @@ fn exit(code: i32, of: &ObservedContainer, now: Timestamp) -> Exit {
         _ => None,
     };
     let reason = if code == 0 { ExitReason::Completed } else { ExitReason::Error };
-    Exit { code, signal: None, reason, message: String::new(), started_at, finished_at: now }
+    Exit {
+        code,
+        signal: None,
+        reason,
+        message: String::new(),
+        started_at,
+        finished_at: now,
+        interrupted: false,
+    }
 }
 
 fn one(extra: Value) -> Value {

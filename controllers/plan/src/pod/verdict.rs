@@ -182,6 +182,7 @@ fn told_end(told: &ContainerStatus) -> Option<Ended> {
         message: ended.message.clone().unwrap_or_default(),
         started_at: ended.started_at.as_ref().map(|time| time.0),
         finished_at,
+        interrupted: false,
     };
     Some(Ended { exit, id: ended.container_id.clone().unwrap_or_default() })
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use strata_plan::pod::observed::{ContainerKey, ContainerState, Exit, Launch};
+use strata_plan::pod::observed::{ContainerKey, ContainerState, Exit, Launch, StopCause};
 use strata_stack::node::attempt::{AttemptDir, mark};
 use strata_stack::node::procfs::{Identity, marked};
 use strata_stack::node::runtime::Runtime;
@@ -140,7 +140,7 @@ impl Drop for Bench {
     fn drop(&mut self) {
         for pod in self.runtime.pods().unwrap() {
             for container in self.runtime.containers(&pod).unwrap() {
-                self.runtime.stop(&container.key, Duration::ZERO).unwrap();
+                self.runtime.stop(&container.key, Duration::ZERO, StopCause::Pod).unwrap();
                 let end = Instant::now() + LIMIT;
                 while !marked(&mark(&container.key)).is_empty() && Instant::now() < end {
                     std::thread::yield_now();

@@ -1,7 +1,7 @@
 //! Who may die without whom: the workload, its group, its supervisor, the agent.
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use strata_plan::pod::observed::{ContainerState, ExitReason};
+use strata_plan::pod::observed::{ContainerState, ExitReason, StopCause};
 use strata_stack::node::attempt::{AttemptDir, Facts};
 use strata_stack::node::runtime::Runtime;
 
@@ -66,7 +66,8 @@ async fn a_supervisor_told_to_end_ends_politely() {
     bench.logged(&key, "up").await;
     bench.shim(&key).signal(Signal::HUP).unwrap();
     bench.shim(&key).signal(Signal::TERM).unwrap();
-    assert_eq!(bench.exit(&key).await.code, 5);
+    let exit = bench.exit(&key).await;
+    assert_eq!((exit.code, exit.interrupted), (5, true));
 }
 
 async fn another_agent_adopts_what_runs() {
@@ -79,8 +80,9 @@ async fn another_agent_adopts_what_runs() {
     assert_eq!(bench.running(&key).await, main);
     assert!(main.is_alive());
     // It is announced to the new one, and obeys it.
-    bench.runtime.stop(&key, LIMIT).unwrap();
-    assert_eq!(bench.exit(&key).await.signal, Some(15));
+    bench.runtime.stop(&key, LIMIT, StopCause::Shutdown).unwrap();
+    let exit = bench.exit(&key).await;
+    assert_eq!((exit.signal, exit.interrupted), (Some(15), true));
 }
 
 async fn an_end_without_an_agent_is_found_later() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strata_plan::pod::observed::{ContainerState, ExitReason};
+use strata_plan::pod::observed::{ContainerState, ExitReason, StopCause};
 use strata_stack::node::runtime::Runtime;
 use strata_stack::node::runtime::logs::{LogOptions, LogStream};
 use strata_stack::node::shim::log::Limits;
@@ -68,7 +68,7 @@ async fn a_polite_process_ends_itself() {
     let bench = Bench::new();
     let key = bench.sh("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done");
     bench.logged(&key, "up").await;
-    bench.runtime.stop(&key, Duration::from_secs(600)).unwrap();
+    bench.runtime.stop(&key, Duration::from_secs(600), StopCause::Pod).unwrap();
     let exit = bench.exit(&key).await;
     assert_eq!((exit.code, exit.signal), (7, None));
     let mut log = bench.log(&key);
@@ -81,10 +81,10 @@ async fn a_deaf_process_and_all_it_started_are_killed() {
     let key = bench.sh("trap '' TERM; setsid sleep 600 & sleep 600 & echo up; while :; do sleep 600; done");
     bench.logged(&key, "up").await;
     until(|| processes(&key).len() >= 4).await;
-    bench.runtime.stop(&key, Duration::from_secs(600)).unwrap();
+    bench.runtime.stop(&key, Duration::from_secs(600), StopCause::Pod).unwrap();
     assert!(matches!(bench.state(&key), Some(ContainerState::Running { .. })));
     // A second order brings the end nearer.
-    bench.runtime.stop(&key, Duration::from_millis(10)).unwrap();
+    bench.runtime.stop(&key, Duration::from_millis(10), StopCause::Pod).unwrap();
     assert_eq!(bench.exit(&key).await.code, 137);
     assert_eq!(processes(&key), []);
 }
@@ -151,7 +151,7 @@ async fn only_an_ended_attempt_is_removed() {
     let key = bench.start(&["sleep", "600"]);
     bench.running(&key).await;
     assert!(bench.runtime.remove(&key).is_err());
-    bench.runtime.stop(&key, LIMIT).unwrap();
+    bench.runtime.stop(&key, LIMIT, StopCause::Pod).unwrap();
     assert_eq!(bench.exit(&key).await.signal, Some(15));
     bench.runtime.remove(&key).unwrap();
     assert_eq!(bench.state(&key), None);

@@ -12,7 +12,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use strata_plan::pod::observed::{ContainerKey, Launch, ObservedContainer};
+use strata_model::object::ObjectKey;
+use strata_plan::pod::observed::{ContainerKey, Launch, ObservedContainer, StopCause};
 
 use self::changes::Changes;
 use super::attempt::AttemptError;
@@ -110,6 +111,9 @@ pub trait Runtime: Send + Sync {
     /// The uids of all pods of which anything is there.
     fn pods(&self) -> Result<Vec<String>, RuntimeError>;
 
+    /// The namespace and name of a pod of which something is there; `None`: nobody wrote them down.
+    fn pod_name(&self, pod: &str) -> Result<Option<ObjectKey>, RuntimeError>;
+
     /// All attempts of one pod, ordered by container and attempt.
     fn containers(&self, pod: &str) -> Result<Vec<ObservedContainer>, RuntimeError>;
 
@@ -118,7 +122,7 @@ pub trait Runtime: Send + Sync {
 
     /// Tells an attempt to stop: SIGTERM, and SIGKILL to all of it after `grace`. Returns at once; a second
     /// call can only shorten the grace. One that is over already counts as stopped.
-    fn stop(&self, key: &ContainerKey, grace: Duration) -> Result<(), RuntimeError>;
+    fn stop(&self, key: &ContainerKey, grace: Duration, cause: StopCause) -> Result<(), RuntimeError>;
 
     /// Removes an attempt that is over, its log included. Gone already counts as done.
     fn remove(&self, key: &ContainerKey) -> Result<(), RuntimeError>;

@@ -18,7 +18,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
-use strata_plan::pod::observed::{ContainerKey, ContainerState, Exit, ExitReason, Launch, ObservedContainer};
+use strata_model::object::ObjectKey;
+use strata_plan::pod::observed::{
+    ContainerKey, ContainerState, Exit, ExitReason, Launch, ObservedContainer, StopCause,
+};
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
@@ -164,6 +167,7 @@ impl Shared {
             message: message.to_owned(),
             started_at: record.started_at,
             finished_at: Timestamp::now(),
+            interrupted: record.boot_id != self.boot_id,
         };
         record.exit = Some(exit.clone());
         dir.write_record(&record)?;
@@ -269,6 +273,15 @@ impl Runtime for ProcessRuntime {
         Ok(attempt::names_in(&attempt::pods_dir(&self.shared.root))?)
     }
 
+    fn pod_name(&self, pod: &str) -> Result<Option<ObjectKey>, RuntimeError> {
+        for container in self.containers(pod)? {
+            if let Some(facts) = self.shared.dir(&container.key).facts()? {
+                return Ok(Some(ObjectKey::new(facts.namespace, facts.pod_name)));
+            }
+        }
+        Ok(None)
+    }
+
     fn containers(&self, pod: &str) -> Result<Vec<ObservedContainer>, RuntimeError> {
         let mut found = Vec::new();
         let dir = attempt::pods_dir(&self.shared.root).join(pod);
@@ -322,13 +335,13 @@ impl Runtime for ProcessRuntime {
         Ok(())
     }
 
-    fn stop(&self, key: &ContainerKey, grace: Duration) -> Result<(), RuntimeError> {
+    fn stop(&self, key: &ContainerKey, grace: Duration, cause: StopCause) -> Result<(), RuntimeError> {
         let state = self.shared.state(key)?;
         if matches!(state, ContainerState::Exited(_)) {
             self.shared.changes.mark(key.pod());
             return Ok(());
         }
-        if self.shared.send_stop(key, StopOrder { signal: Signal::TERM, grace })? {
+        if self.shared.send_stop(key, StopOrder { signal: Signal::TERM, grace, cause })? {
             self.shared.note_stop(key, grace, SHIM_MARGIN);
         }
         Ok(())

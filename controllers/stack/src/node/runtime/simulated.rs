@@ -12,7 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use strata_plan::pod::observed::{ContainerKey, ContainerState, Exit, ExitReason, Launch, ObservedContainer};
+use strata_model::object::ObjectKey;
+use strata_plan::pod::observed::{
+    ContainerKey, ContainerState, Exit, ExitReason, Launch, ObservedContainer, StopCause,
+};
 use tokio::sync::Notify;
 
 use super::changes::Changes;
@@ -51,6 +54,7 @@ struct Simulated {
     stop: Duration,
     stop_by: Option<Timestamp>,
     backoff_seconds: u32,
+    pod_name: ObjectKey,
 }
 
 impl Simulated {
@@ -64,7 +68,9 @@ impl Simulated {
         });
         let stop = seconds("stop-seconds").unwrap_or_default();
         let unready = order("unready") == Some("true");
-        Self { starts_at, ends, unready, stop, stop_by: None, backoff_seconds: launch.backoff_seconds }
+        let pod_name = ObjectKey::new(launch.namespace.as_str(), launch.pod_name.as_str());
+        let backoff_seconds = launch.backoff_seconds;
+        Self { starts_at, ends, unready, stop, stop_by: None, backoff_seconds, pod_name }
     }
 
     fn state(&self, now: Timestamp) -> ContainerState {
@@ -78,7 +84,15 @@ impl Simulated {
     fn exit(&self, at: Timestamp, code: i32) -> Exit {
         let reason = if code == 0 { ExitReason::Completed } else { ExitReason::Error };
         let started_at = (self.starts_at <= at).then_some(self.starts_at);
-        Exit { code, signal: None, reason, message: String::new(), started_at, finished_at: at }
+        Exit {
+            code,
+            signal: None,
+            reason,
+            message: String::new(),
+            started_at,
+            finished_at: at,
+            interrupted: false,
+        }
     }
 
     /// A polite stop ends it with 0 after its stop time; a grace that is shorter kills it.
@@ -190,6 +204,12 @@ impl Runtime for SimulatedRuntime {
         Ok(self.shared.world().pods.keys().cloned().collect())
     }
 
+    fn pod_name(&self, pod: &str) -> Result<Option<ObjectKey>, RuntimeError> {
+        let world = self.shared.world();
+        let first = world.pods.get(pod).and_then(|containers| containers.values().next());
+        Ok(first.map(|container| container.pod_name.clone()))
+    }
+
     fn containers(&self, pod: &str) -> Result<Vec<ObservedContainer>, RuntimeError> {
         let now = Timestamp::now();
         let world = self.shared.world();
@@ -212,7 +232,7 @@ impl Runtime for SimulatedRuntime {
         Ok(())
     }
 
-    fn stop(&self, key: &ContainerKey, grace: Duration) -> Result<(), RuntimeError> {
+    fn stop(&self, key: &ContainerKey, grace: Duration, _: StopCause) -> Result<(), RuntimeError> {
         let container = self.shared.world().container(key).cloned();
         let now = Timestamp::now();
         match container {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use strata_plan::pod::observed::StopCause;
+
 use super::log::Limits;
 
 /// The longest order to run that a shim reads, in bytes: more than the kernel lets a command have.
@@ -44,12 +46,18 @@ pub struct StopOrder {
     pub signal: Signal,
     /// How long politeness lasts.
     pub grace: Duration,
+    /// Why.
+    pub cause: StopCause,
 }
 
 impl StopOrder {
     /// One line for the fifo, well below the size up to which writes to it are atomic.
     pub fn to_line(self) -> String {
-        format!("stop {} {}\n", self.signal.as_raw(), self.grace.as_millis())
+        let cause = match self.cause {
+            StopCause::Pod => "pod",
+            StopCause::Shutdown => "shutdown",
+        };
+        format!("stop {} {} {cause}\n", self.signal.as_raw(), self.grace.as_millis())
     }
 
     /// The order in a line; `None` for anything else.
@@ -60,7 +68,12 @@ impl StopOrder {
         }
         let signal = Signal::from_named_raw(words.next()?.parse().ok()?)?;
         let grace = Duration::from_millis(words.next()?.parse().ok()?);
-        words.next().is_none().then_some(Self { signal, grace })
+        let cause = match words.next()? {
+            "pod" => StopCause::Pod,
+            "shutdown" => StopCause::Shutdown,
+            _ => return None,
+        };
+        words.next().is_none().then_some(Self { signal, grace, cause })
     }
 }
 
@@ -71,15 +84,26 @@ pub fn lossy(text: OsString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::StopOrder;
+    use super::{StopCause, StopOrder};
     use rustix::process::Signal;
     use std::time::Duration;
 
     #[test]
     fn a_stop_order_survives_its_line() {
-        let order = StopOrder { signal: Signal::TERM, grace: Duration::from_millis(1500) };
-        assert_eq!(StopOrder::parse(&order.to_line()), Some(order));
-        for bad in ["", "stop", "stop 15", "stop x 1", "stop 15 1 2", "halt 15 1", "stop 99999 1"] {
+        for cause in [StopCause::Pod, StopCause::Shutdown] {
+            let order = StopOrder { signal: Signal::TERM, grace: Duration::from_millis(1500), cause };
+            assert_eq!(StopOrder::parse(&order.to_line()), Some(order));
+        }
+        for bad in [
+            "",
+            "stop",
+            "stop 15",
+            "stop x 1 pod",
+            "stop 15 1 2",
+            "stop 15 1 pod 2",
+            "halt 15 1 pod",
+            "stop 99999 1 pod",
+        ] {
             assert_eq!(StopOrder::parse(bad), None, "{bad}");
         }
     }

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
-use strata_plan::pod::observed::{Exit, ExitReason};
+use strata_plan::pod::observed::{Exit, ExitReason, StopCause};
 
 use super::EXIT_START_ERROR;
 use super::log::{LogWriter, Stream};
@@ -98,7 +98,15 @@ fn read_order() -> Result<RunOrder, ShimError> {
 fn start_error(message: String) -> Exit {
     let code = i32::from(EXIT_START_ERROR);
     let reason = ExitReason::StartError;
-    Exit { code, signal: None, reason, message, started_at: None, finished_at: Timestamp::now() }
+    Exit {
+        code,
+        signal: None,
+        reason,
+        message,
+        started_at: None,
+        finished_at: Timestamp::now(),
+        interrupted: false,
+    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
@@ -142,6 +150,7 @@ struct Supervisor {
     told_to_end: Arc<AtomicBool>,
     grace: Duration,
     deadline: Option<Instant>,
+    interrupted: bool,
 }
 
 impl Supervisor {
@@ -183,6 +192,7 @@ impl Supervisor {
             told_to_end,
             grace: Duration::from_secs(order.grace_seconds.into()),
             deadline: None,
+            interrupted: false,
         })
     }
 
@@ -194,7 +204,11 @@ impl Supervisor {
                 break status;
             }
             if self.told_to_end.swap(false, Ordering::Relaxed) {
-                self.begin_stop(StopOrder { signal: Signal::TERM, grace: self.grace });
+                self.begin_stop(StopOrder {
+                    signal: Signal::TERM,
+                    grace: self.grace,
+                    cause: StopCause::Shutdown,
+                });
             }
             if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 self.kill_all();
@@ -204,7 +218,7 @@ impl Supervisor {
         let finished_at = Timestamp::now();
         self.end_descendants();
         self.drain();
-        exit_of(status, self.started_at, finished_at)
+        Exit { interrupted: self.interrupted, ..exit_of(status, self.started_at, finished_at) }
     }
 
     /// Waits for anything to happen, at most `limit`, and moves output and orders.
@@ -297,6 +311,7 @@ impl Supervisor {
     fn begin_stop(&mut self, order: StopOrder) {
         let deadline = Instant::now() + order.grace;
         if self.deadline.is_none() {
+            self.interrupted = order.cause == StopCause::Shutdown;
             self.signal_group(order.signal);
         }
         self.deadline = Some(self.deadline.map_or(deadline, |current| current.min(deadline)));
@@ -444,5 +459,13 @@ fn exit_of(status: WaitStatus, started_at: Timestamp, finished_at: Timestamp) ->
     let signal = status.terminating_signal();
     let code = signal.map_or_else(|| status.exit_status().unwrap_or(-1), |signal| 128 + signal);
     let reason = if code == 0 { ExitReason::Completed } else { ExitReason::Error };
-    Exit { code, signal, reason, message: String::new(), started_at: Some(started_at), finished_at }
+    Exit {
+        code,
+        signal,
+        reason,
+        message: String::new(),
+        started_at: Some(started_at),
+        finished_at,
+        interrupted: false,
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use strata_plan::pod::observed::{ContainerKey, ContainerState, Launch};
+use strata_plan::pod::observed::{ContainerKey, ContainerState, Launch, StopCause};
 
 use super::{Simulated, SimulatedRuntime};
 use crate::node::runtime::Runtime;
@@ -79,7 +79,7 @@ async fn each_change_of_state_is_announced() {
     runtime.start(&launch).unwrap();
     until(Some("running")).await;
     assert!(runtime.remove(&launch.key).is_err());
-    runtime.stop(&launch.key, Duration::from_secs(30)).unwrap();
+    runtime.stop(&launch.key, Duration::from_secs(30), StopCause::Pod).unwrap();
     until(Some("completed")).await;
     runtime.remove(&launch.key).unwrap();
     assert_eq!(state(), None);
