@@ -127,7 +127,8 @@ pub fn queue() -> Key {
 
 /// A pod leads to the queue when it needs a node, or gave up its place on one.
 fn pod_matters(view: &dyn View, object: &Object) -> Vec<Key> {
-    let gone = !view.get(&builtin::POD.id, &object.key()).is_some_and(|p| p.meta().uid == object.meta().uid);
+    let there = view.get(&builtin::POD.id, &object.key());
+    let gone = there.is_none_or(|p| p.meta().uid != object.meta().uid);
     let Ok(pod) = object.typed::<Pod>() else { return Vec::new() };
     let holds = !pods::node_name(pod).is_empty() && !pods::is_finished(pod);
     if gone || !holds { vec![queue()] } else { Vec::new() }
