@@ -50,8 +50,9 @@ pub trait View {
 /// A computed mapping that carries configuration: the known types, for one.
 pub type Mapping = Arc<dyn Fn(&dyn View, &Object) -> Vec<Key> + Send + Sync>;
 
-/// How a watched object leads to the keys that must look at it. The view already holds the change: a deleted object is
-/// not in it any more.
+/// How a watched object leads to the keys that must look at it. The runtime maps a change twice, by the object's old
+/// state and by its new one, so that what it no longer belongs to looks as well. The view already holds the change: a
+/// deleted object is not in it any more.
 #[derive(Clone)]
 pub enum MapTo {
     /// It is the root.
@@ -163,7 +164,15 @@ pub enum Fact {
     Absent,
     /// The object exists with that uid, and its deletion was not asked for.
     Alive,
+    /// The object exists with that uid, is being deleted, and waits for its dependents: it has the finalizer
+    /// [`FOREGROUND`].
+    Foreground,
 }
+
+/// Finalizer of an object that goes after its dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// Finalizer of an object that goes once its dependents are let go.
+pub const ORPHAN: &str = "orphan";
 
 /// One thing to do. The runtime does them in order and stops at the first that fails.
 #[derive(Clone, Debug, PartialEq)]
@@ -225,6 +234,15 @@ pub enum Action {
         /// What must hold.
         fact: Fact,
     },
+    /// Make sure, by a live list that no cache answers (`limit=1` is enough), that a namespace holds no object of a type.
+    /// Writes nothing; where it holds one, or the list fails for any reason but "not found", the plan stops as with
+    /// [`Action::Confirm`].
+    ConfirmEmpty {
+        /// The type.
+        resource: ResourceType,
+        /// The namespace.
+        namespace: String,
+    },
     /// Tell people. Never the reason for another reconcile; equal events are counted, not repeated.
     Event {
         /// About which object.
@@ -241,7 +259,7 @@ pub enum Action {
 impl Action {
     /// Whether the action changes an object (events are not objects in this sense, confirmations only read).
     pub fn is_write(&self) -> bool {
-        !matches!(self, Self::Event { .. } | Self::Confirm { .. })
+        !matches!(self, Self::Event { .. } | Self::Confirm { .. } | Self::ConfirmEmpty { .. })
     }
 }
 

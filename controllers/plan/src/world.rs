@@ -12,7 +12,10 @@ use strata_model::names;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::{GroupResource, ResourceType, builtin};
 
-use crate::controller::{Action, CREATED_NAME, Controller, Fact, Key, Next, Plan, Target, View, keys_of};
+use crate::controller::{
+    Action, CREATED_NAME, Controller, FOREGROUND, Fact, Key, Next, ORPHAN, Plan, Propagation, Target, View,
+    keys_of,
+};
 
 /// Why the world refused an action, as the API server would.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -176,11 +179,18 @@ impl World {
                 self.check(target)?;
                 self.store(&target.resource, &target.key, object.clone()).map(|_| ())
             }
-            Action::Delete { target, grace_seconds, .. } => {
+            Action::Delete { target, propagation, grace_seconds } => {
                 self.check(target)?;
+                self.wait_for_dependents(target, *propagation)?;
                 self.delete(&target.resource, &target.key, *grace_seconds, now)
             }
             Action::Confirm { target, fact } => self.confirm(target, *fact),
+            Action::ConfirmEmpty { resource, namespace } => {
+                match self.list(&resource.id, namespace).first() {
+                    Some(object) => Err(Refused::Exists(object.key().to_string())),
+                    None => Ok(()),
+                }
+            }
             Action::Event { about, reason, message, .. } => {
                 let message = message.replace(CREATED_NAME, &self.created);
                 self.told.push(Told { about: about.key.clone(), reason, message });
@@ -258,11 +268,29 @@ impl World {
         panic!("{} does not settle in {MAX_TURNS} turns; last plans: {plans:#?}", controller.name());
     }
 
+    /// What a deletion that is not in the background does first: a finalizer that the garbage collector answers.
+    fn wait_for_dependents(&mut self, target: &Target, propagation: Propagation) -> Result<(), Refused> {
+        let finalizer = match propagation {
+            Propagation::Background => return Ok(()),
+            Propagation::Foreground => FOREGROUND,
+            Propagation::Orphan => ORPHAN,
+        };
+        let object = self.get(&target.resource.id, &target.key);
+        let mut finalizers = object.map(|o| o.meta().finalizers.clone()).unwrap_or_default();
+        finalizers.retain(|f| f != FOREGROUND && f != ORPHAN);
+        finalizers.push(finalizer.to_owned());
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        self.patch(&target.resource, &target.key, &patch).map(|_| ())
+    }
+
     fn confirm(&self, target: &Target, fact: Fact) -> Result<(), Refused> {
         let there = self.get(&target.resource.id, &target.key).filter(|o| o.meta().uid == target.uid);
         let holds = match fact {
             Fact::Absent => there.is_none(),
             Fact::Alive => there.is_some_and(|o| !o.meta().is_deleting()),
+            Fact::Foreground => there.is_some_and(|o| {
+                o.meta().is_deleting() && o.meta().finalizers.iter().any(|f| f == FOREGROUND)
+            }),
         };
         if holds { Ok(()) } else { Err(Refused::Conflict(target.key.to_string())) }
     }
