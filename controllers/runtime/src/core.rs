@@ -1,0 +1,76 @@
+//! Cache and queue together: an event goes in, and the keys that must look at it are in the queue. Pure.
+
+use strata_client::event::Event;
+use strata_model::resource::GroupResource;
+use strata_plan::controller::{Key, Watched, keys_of};
+
+use crate::cache::{Applied, Cache, Delta, How};
+use crate::queue::{Barrier, End, Job, Moment, Priority, Queue};
+use crate::reason::{Reason, Why};
+
+/// What a process knows and has to do.
+#[derive(Default)]
+pub struct Core {
+    watched: Vec<Watched>,
+    /// Objects.
+    pub cache: Cache,
+    /// Keys.
+    pub queue: Queue,
+}
+
+impl Core {
+    /// A core that watches these types and knows nothing yet.
+    pub fn new(watched: Vec<Watched>) -> Self {
+        let cache = Cache::new(watched.iter().map(|w| w.resource.id.clone()));
+        Self { watched, cache, queue: Queue::new() }
+    }
+
+    /// Takes an event of a type's watch. Answers whether the type became complete by it.
+    pub fn apply(&mut self, resource: &GroupResource, event: Event, now: Moment) -> bool {
+        let Applied { deltas, seen, synced, went_back } = self.cache.apply(resource, event);
+        for delta in &deltas {
+            self.enqueue(resource, delta, now);
+            let cache = &self.cache;
+            self.queue.touched(resource, &delta.new.key(), now, |b| cache.passed(b));
+        }
+        if went_back {
+            self.queue.release(resource, now);
+        }
+        if let Some(revision) = seen {
+            self.queue.seen(resource, revision, now);
+        }
+        synced
+    }
+
+    /// Both the old and the new state lead to keys: what an object no longer belongs to must look as well.
+    fn enqueue(&mut self, resource: &GroupResource, delta: &Delta, now: Moment) {
+        let object = delta.new.key();
+        let (why, priority) = match delta.how {
+            How::Changed => (Why::Changed(resource.clone(), object), Priority::Live),
+            How::Deleted => (Why::Deleted(resource.clone(), object), Priority::Live),
+            How::Found => (Why::Found(resource.clone(), object), Priority::Background),
+        };
+        let reason = Reason { why, revision: delta.revision };
+        let mut keys: Vec<Key> = Vec::new();
+        for watched in self.watched.iter().filter(|w| w.resource.id == *resource) {
+            keys.extend(keys_of(watched, &self.cache, &delta.new));
+            if let Some(old) = &delta.old {
+                keys.extend(keys_of(watched, &self.cache, old));
+            }
+        }
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            self.queue.add(key, priority, reason.clone(), now);
+        }
+    }
+
+    /// A job is over; barriers that are passed already do not count.
+    pub fn done(&mut self, job: Job, end: End, mut barriers: Vec<Barrier>, now: Moment, random: f64) {
+        barriers.retain(|b| !self.cache.passed(b));
+        self.queue.done(job, end, barriers, now, random);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! A `strata_plan` controller as a reconciler: observe, plan, perform.
+
+use jiff::Timestamp;
+use strata_plan::controller::{Controller, ObserveError, Plan, Watched};
+
+use crate::perform::{Performed, Performer};
+use crate::queue::Job;
+use crate::reconcile::{Context, Outcome, Reconcile};
+
+/// The adapter.
+pub struct Planned<C>(pub C);
+
+impl<C: Controller> Planned<C> {
+    fn plan(&self, job: &Job, context: &Context) -> Result<Plan, ObserveError> {
+        let observed = context.view(|view| self.0.observe(view, &job.key))?;
+        Ok(observed.map_or_else(Plan::settled, |observed| self.0.plan(&observed, Timestamp::now())))
+    }
+}
+
+impl<C: Controller> Reconcile for Planned<C> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn watches(&self) -> Vec<Watched> {
+        self.0.watches()
+    }
+
+    async fn reconcile(&self, job: &Job, context: &Context) -> Outcome {
+        let plan = match self.plan(job, context) {
+            Ok(plan) => plan,
+            Err(error) => return Outcome::failed(error.into()),
+        };
+        for note in &plan.notes {
+            tracing::debug!(reason = note.reason, message = note.message, "held");
+        }
+        if plan.is_settled() {
+            return Outcome::settled(plan.next);
+        }
+        let cause = format!("{}: {}", job.key, job.reasons);
+        let performer = Performer::new(&context.client, &context.recorder, self.name(), cause);
+        let Performed { barriers, writes, error } = performer.all(plan.actions).await;
+        Outcome { next: plan.next, barriers, writes, error }
+    }
+}

@@ -1,0 +1,165 @@
+//! A whole controller process, from the first connection to the drained queue.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use strata_client::client::Client;
+use strata_client::watch::Watches;
+use strata_plan::controller::Controller;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::admin::{self, Admin};
+use crate::core::Core;
+use crate::events::Recorder;
+use crate::informer::{self, WatchedTwice};
+use crate::lease::{Lease, LeaseLost};
+use crate::planned::Planned;
+use crate::reconcile::{Context, Reconcile, Shared};
+use crate::telemetry::Metrics;
+use crate::worker::{self, Limits};
+
+/// How a process runs.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Bounds on the work.
+    pub limits: Limits,
+    /// Identity in the leader lease; `None`: no lease, for what runs once by nature (a node's agent). An identity that
+    /// stays the same over restarts takes its own lease back at once, and must never run twice at the same time.
+    pub identity: Option<String>,
+    /// Where the admin port listens; `None`: no admin port.
+    pub admin_listen: Option<SocketAddr>,
+}
+
+/// Why a process ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The lease is lost: another works now.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// The admin port cannot be had.
+    #[error("cannot listen on {address} for the admin port; choose another with --admin-listen, or none")]
+    Admin {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The controller's watches contradict each other.
+    #[error(transparent)]
+    Watches(#[from] WatchedTwice),
+    /// A part of the process ended by itself: a fault of ours.
+    #[error("the {part} of {name} ended: {why}")]
+    Ended {
+        /// The controller.
+        name: &'static str,
+        /// Which part.
+        part: &'static str,
+        /// How.
+        why: String,
+    },
+}
+
+/// Runs a controller until `shutdown` completes. See [`reconciler`].
+pub async fn controller<C: Controller>(
+    controller: C,
+    client: Client,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    reconciler(Arc::new(Planned(controller)), client, options, shutdown).await
+}
+
+/// What a core task ended with.
+type Part = (&'static str, Result<(), RunError>);
+
+/// Runs a reconciler until `shutdown` completes; then stops taking keys, lets what runs finish, gives the lease back.
+/// Ends by itself only where it must: the lease is lost, or a part of it failed.
+pub async fn reconciler<R: Reconcile>(
+    reconciler: Arc<R>,
+    client: Client,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let name = reconciler.name();
+    let watched = reconciler.watches();
+    let merged = informer::merge(&watched)?;
+    let admin_port = listen(options.admin_listen).await?;
+    let shared = Arc::new(Shared::new(Core::new(watched)));
+    let metrics = Arc::new(Metrics::new(name));
+    let watches = Watches::new(client.clone());
+    let (recorder, telling) = Recorder::new(client.clone(), name);
+    let context = Context { client: client.clone(), recorder, shared: Arc::clone(&shared) };
+    let (stop, stopping) = watch::channel(false);
+    let (leading, leads) = watch::channel(options.identity.is_none());
+
+    let mut parts: JoinSet<Part> = JoinSet::new();
+    for one in merged {
+        let part = informer::run(Arc::clone(&shared), watches.clone(), one);
+        parts.spawn(endless("watch", part));
+    }
+    parts.spawn(endless("recorder", telling));
+    if let Some(listener) = admin_port {
+        let admin =
+            Admin { shared: Arc::clone(&shared), metrics: Arc::clone(&metrics), leads: leads.clone() };
+        parts.spawn(endless("admin port", admin::run(listener, Arc::new(admin))));
+    }
+    // Without a lease the sender is kept here, so that the workers do not take its end for theirs.
+    let always = match &options.identity {
+        Some(identity) => {
+            let lease = Lease::new(client.clone(), Arc::clone(&shared), name, identity);
+            let part = lease.run(leading, stopping.clone());
+            parts.spawn(async move { ("lease", part.await.map_err(RunError::from)) });
+            None
+        }
+        None => Some(leading),
+    };
+    let work = worker::run(reconciler, context, watches, metrics, options.limits, leads.clone(), stopping);
+    let mut work = std::pin::pin!(work);
+    let ended = tokio::select! {
+        () = shutdown => None,
+        () = &mut work => Some(ended(name, "workers", "without a reason")),
+        Some(part) = parts.join_next() => Some(why(name, part)),
+    };
+    let led = *leads.borrow();
+    stop.send_replace(true);
+    if let Some(error) = ended {
+        return Err(error);
+    }
+    work.await;
+    parts.shutdown().await;
+    drop(always);
+    if let Some(identity) = options.identity.filter(|_| led) {
+        Lease::release(&client, name, &identity).await;
+    }
+    Ok(())
+}
+
+async fn endless(name: &'static str, part: impl Future<Output = ()>) -> Part {
+    part.await;
+    (name, Ok(()))
+}
+
+fn why(name: &'static str, part: Result<Part, JoinError>) -> RunError {
+    match part {
+        Ok((_, Err(error))) => error,
+        Ok((part, Ok(()))) => ended(name, part, "without a reason"),
+        Err(error) => ended(name, "task", &error.to_string()),
+    }
+}
+
+fn ended(name: &'static str, part: &'static str, why: &str) -> RunError {
+    RunError::Ended { name, part, why: why.to_owned() }
+}
+
+async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, RunError> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await.map_err(|source| RunError::Admin { address, source })?;
+    match listener.local_addr() {
+        Ok(local) => tracing::info!(%local, "admin port"),
+        Err(error) => tracing::debug!(%error, "admin port has no address"),
+    }
+    Ok(Some(listener))
+}
