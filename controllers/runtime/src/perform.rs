@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use strata_client::client::Client;
 use strata_client::error::{Class, ClientError};
-use strata_client::options::{DeleteOptions, GetOptions, Patch, WriteOptions, Written};
+use strata_client::options::{
+    DeleteOptions, GetOptions, ListOptions, Patch, Projection, WriteOptions, Written,
+};
 use strata_model::object::Object;
 use strata_model::resource::ResourceType;
 use strata_model::status::Reason;
-use strata_plan::controller::{Action, CREATED_NAME, Fact, Target};
+use strata_plan::controller::{Action, CREATED_NAME, FOREGROUND, Fact, Target};
 
 use crate::events::{Recorder, Told};
 use crate::queue::Barrier;
@@ -89,12 +91,16 @@ impl<'a> Performer<'a> {
             }
             Action::Confirm { target, fact } => match self.holds(&target, fact).await {
                 Ok(true) => Ok(()),
-                Ok(false) => {
-                    let message = format!("{doing}: it does not hold");
-                    return Err(ReconcileError::Effect { message, class: Class::Conflict });
-                }
+                Ok(false) => return Err(refuted(&doing)),
                 Err(error) => Err(error),
             },
+            Action::ConfirmEmpty { resource, namespace } => {
+                match self.is_empty(&resource, &namespace).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => return Err(refuted(&doing)),
+                    Err(error) => Err(error),
+                }
+            }
             Action::Event { about, type_, reason, message } => {
                 let message = message.replace(CREATED_NAME, &self.created);
                 self.recorder.tell(Told { about, type_, reason, message });
@@ -144,7 +150,19 @@ impl<'a> Performer<'a> {
         Ok(match fact {
             Fact::Absent => same.is_none(),
             Fact::Alive => same.is_some_and(|meta| !meta.is_deleting()),
+            Fact::Foreground => {
+                same.is_some_and(|meta| meta.is_deleting() && meta.finalizers.iter().any(|f| f == FOREGROUND))
+            }
         })
+    }
+
+    async fn is_empty(&self, resource: &ResourceType, namespace: &str) -> Result<bool, ClientError> {
+        let options = ListOptions { limit: 1, projection: Projection::Metadata, ..ListOptions::default() };
+        match self.client.list(resource, namespace, &options).await {
+            Ok(list) => Ok(list.items.is_empty()),
+            Err(error) if error.is(Reason::NotFound) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     async fn bind(&mut self, target: &Target, node: &str) -> Result<(), ClientError> {
@@ -225,6 +243,11 @@ impl<'a> Performer<'a> {
     }
 }
 
+/// What was to be confirmed is not so: the cache is behind, and knows better soon.
+fn refuted(doing: &str) -> ReconcileError {
+    ReconcileError::Effect { message: format!("cannot {doing}: it is not so"), class: Class::Conflict }
+}
+
 fn doing(action: &Action) -> String {
     match action {
         Action::Create { resource, object } => {
@@ -241,6 +264,12 @@ fn doing(action: &Action) -> String {
         Action::Delete { target, .. } => format!("delete {} {}", target.resource.id, target.key),
         Action::Confirm { target, fact: Fact::Absent } => {
             format!("confirm that {} {} is gone", target.resource.id, target.key)
+        }
+        Action::Confirm { target, fact: Fact::Foreground } => {
+            format!("confirm that {} {} waits for its dependents", target.resource.id, target.key)
+        }
+        Action::ConfirmEmpty { resource, namespace } => {
+            format!("confirm that {namespace} has no {}", resource.id)
         }
         Action::Confirm { target, fact: Fact::Alive } => {
             format!("confirm that {} {} is alive", target.resource.id, target.key)
