@@ -13,5 +13,7 @@ pub mod rollout;
 pub mod deployment;
 pub mod placement;
 pub mod scheduler;
+pub mod namespace;
+pub mod garbage;
 pub mod pod;
 pub mod node;
