@@ -13,6 +13,7 @@ use strata_model::object::Object;
 use strata_model::resource::ResourceType;
 use strata_model::status::Reason;
 use strata_plan::controller::{Action, CREATED_NAME, FOREGROUND, Fact, Target};
+use tokio::time::Instant;
 
 use crate::events::{Recorder, Told};
 use crate::queue::Barrier;
@@ -25,6 +26,8 @@ pub struct Performed {
     pub barriers: Vec<Barrier>,
     /// How many writes changed something.
     pub writes: usize,
+    /// Types of writes that may or may not have happened.
+    pub unsure: Vec<ResourceType>,
     /// Why it stopped, if it did.
     pub error: Option<ReconcileError>,
 }
@@ -55,9 +58,14 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Performs all, or as many as succeed.
-    pub async fn all(mut self, actions: Vec<Action>) -> Performed {
+    /// Performs all, or as many as succeed by the deadline.
+    pub async fn all(mut self, actions: Vec<Action>, deadline: Instant) -> Performed {
         for action in actions {
+            if Instant::now() >= deadline {
+                let message = "not done in time; going on from here".to_owned();
+                self.performed.error = Some(ReconcileError::Effect { message, class: Class::Transient });
+                break;
+            }
             if let Err(error) = self.one(action).await {
                 self.performed.error = Some(error);
                 break;
@@ -68,6 +76,7 @@ impl<'a> Performer<'a> {
 
     async fn one(&mut self, action: Action) -> Result<(), ReconcileError> {
         let doing = doing(&action);
+        let writes = writes(&action);
         let done = match action {
             Action::Create { resource, object } => self.create(&resource, &object).await,
             Action::Patch { target, patch } => self.patch(&target, "", patch).await,
@@ -107,7 +116,12 @@ impl<'a> Performer<'a> {
                 Ok(())
             }
         };
-        done.map_err(|source| ReconcileError::Request { doing, source })
+        done.map_err(|source| {
+            if !matches!(source, ClientError::Refused { .. }) {
+                self.performed.unsure.extend(writes);
+            }
+            ReconcileError::Request { doing, source }
+        })
     }
 
     async fn create(&mut self, resource: &ResourceType, object: &Value) -> Result<(), ClientError> {
@@ -240,6 +254,19 @@ impl<'a> Performer<'a> {
             body["metadata"]["resourceVersion"] = json!(version);
         }
         body
+    }
+}
+
+/// The type that an action writes.
+fn writes(action: &Action) -> Option<ResourceType> {
+    match action {
+        Action::Create { resource, .. } => Some(resource.clone()),
+        Action::Patch { target, .. }
+        | Action::Status { target, .. }
+        | Action::Bind { target, .. }
+        | Action::Replace { target, .. }
+        | Action::Delete { target, .. } => Some(target.resource.clone()),
+        Action::Confirm { .. } | Action::ConfirmEmpty { .. } | Action::Event { .. } => None,
     }
 }
 

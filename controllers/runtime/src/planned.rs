@@ -39,7 +39,8 @@ impl<C: Controller> Reconcile for Planned<C> {
         }
         let cause = format!("{}: {}", job.key, job.reasons);
         let performer = Performer::new(&context.client, &context.recorder, self.name(), cause);
-        let Performed { barriers, writes, error } = performer.all(plan.actions).await;
-        Outcome { next: plan.next, barriers, writes, error }
+        let performed = performer.all(plan.actions, context.deadline()).await;
+        let Performed { barriers, writes, unsure, error } = performed;
+        Outcome { next: plan.next, barriers, writes, unsure, error }
     }
 }

@@ -1,11 +1,13 @@
 //! What a worker runs for a key: the one trait between the queue and the work. Controllers of `strata_plan` come in by
 //! the adapter in `planned`; those with effects beyond the API (a node agent, a builder) implement it themselves.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use strata_client::client::Client;
 use strata_client::error::{Class, ClientError};
+use strata_model::resource::ResourceType;
 use strata_plan::controller::{Key, Next, ObserveError, View, Watched};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -72,6 +74,9 @@ pub struct Outcome {
     pub barriers: Vec<Barrier>,
     /// How many writes were made.
     pub writes: usize,
+    /// Types of writes of which nobody knows whether they happened: the connection broke before the answer. Before the
+    /// key runs again, the cache is brought to where such a write would show.
+    pub unsure: Vec<ResourceType>,
     /// Why it failed, if it did.
     pub error: Option<ReconcileError>,
 }
@@ -96,14 +101,15 @@ pub trait Reconcile: Send + Sync + 'static {
     /// What is watched, and to which keys it leads.
     fn watches(&self) -> Vec<Watched>;
 
-    /// Looks at one key and acts. Runs at most once at a time for a key. May be dropped at any await when it takes
-    /// longer than [`crate::worker::Limits::timeout`] or when the process drains.
+    /// Looks at one key and acts. Runs at most once at a time for a key. Must be over by [`Context::deadline`]; is
+    /// dropped, at any await, some time after it, and when the process has drained long enough.
     fn reconcile(&self, job: &Job, context: &Context) -> impl Future<Output = Outcome> + Send;
 }
 
 /// What a process shares.
 pub struct Shared {
     core: Mutex<Core>,
+    unsure: Mutex<HashMap<Key, Vec<ResourceType>>>,
     /// Rung when the queue may have work.
     pub(crate) work: Notify,
     start: Instant,
@@ -111,11 +117,27 @@ pub struct Shared {
 
 impl Shared {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core: Mutex::new(core), work: Notify::new(), start: Instant::now() }
+        Self { core: Mutex::new(core), unsure: Mutex::default(), work: Notify::new(), start: Instant::now() }
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers, until it is taken, that writes of a key may or may not have happened.
+    pub(crate) fn doubt(&self, key: &Key, types: Vec<ResourceType>) {
+        if !types.is_empty() {
+            let mut unsure = self.unsure.lock().unwrap_or_else(PoisonError::into_inner);
+            unsure.entry(key.clone()).or_default().extend(types);
+        }
+    }
+
+    pub(crate) fn take_doubts(&self, key: &Key) -> Vec<ResourceType> {
+        let mut types =
+            self.unsure.lock().unwrap_or_else(PoisonError::into_inner).remove(key).unwrap_or_default();
+        types.sort_by(|a, b| a.id.cmp(&b.id));
+        types.dedup();
+        types
     }
 
     /// Time since the process started.
@@ -143,9 +165,17 @@ pub struct Context {
     /// Tells people.
     pub recorder: Recorder,
     pub(crate) shared: Arc<Shared>,
+    /// When this reconcile must be over; far away outside of one.
+    pub(crate) deadline: Instant,
 }
 
 impl Context {
+    /// When this reconcile must be over. Work in steps looks at it between them and stops by itself, with an error:
+    /// what is broken off in the middle of a request does not know what it did.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Reads the cache. The view is one consistent state for as long as the closure runs; keep it short, nothing else
     /// moves meanwhile.
     pub fn view<T>(&self, read: impl FnOnce(&dyn View) -> T) -> T {

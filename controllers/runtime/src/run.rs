@@ -9,6 +9,7 @@ use strata_plan::controller::Controller;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use crate::admin::{self, Admin};
 use crate::core::Core;
@@ -18,10 +19,13 @@ use crate::lease::{Lease, LeaseLost};
 use crate::planned::Planned;
 use crate::reconcile::{Context, Reconcile, Shared};
 use crate::telemetry::Metrics;
-use crate::worker::{self, Limits};
+use crate::worker::{self, Limits, Signals};
+
+/// Told once, when the cache is complete: the process can work, or take over.
+pub type Ready = Box<dyn FnOnce() + Send>;
 
 /// How a process runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Options {
     /// Bounds on the work.
     pub limits: Limits,
@@ -30,6 +34,8 @@ pub struct Options {
     pub identity: Option<String>,
     /// Where the admin port listens; `None`: no admin port.
     pub admin_listen: Option<SocketAddr>,
+    /// Who is told when the process is ready.
+    pub ready: Option<Ready>,
 }
 
 /// Why a process ended.
@@ -72,6 +78,9 @@ pub async fn controller<C: Controller>(
     reconciler(Arc::new(Planned(controller)), client, options, shutdown).await
 }
 
+/// The deadline outside of a reconcile.
+const FAR: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 3600);
+
 /// What a core task ended with.
 type Part = (&'static str, Result<(), RunError>);
 
@@ -80,7 +89,7 @@ type Part = (&'static str, Result<(), RunError>);
 pub async fn reconciler<R: Reconcile>(
     reconciler: Arc<R>,
     client: Client,
-    options: Options,
+    mut options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let name = reconciler.name();
@@ -91,7 +100,8 @@ pub async fn reconciler<R: Reconcile>(
     let metrics = Arc::new(Metrics::new(name));
     let watches = Watches::new(client.clone());
     let (recorder, telling) = Recorder::new(client.clone(), name);
-    let context = Context { client: client.clone(), recorder, shared: Arc::clone(&shared) };
+    let deadline = Instant::now() + FAR;
+    let context = Context { client: client.clone(), recorder, shared: Arc::clone(&shared), deadline };
     let (stop, stopping) = watch::channel(false);
     let (leading, leads) = watch::channel(options.identity.is_none());
 
@@ -116,7 +126,8 @@ pub async fn reconciler<R: Reconcile>(
         }
         None => Some(leading),
     };
-    let work = worker::run(reconciler, context, watches, metrics, options.limits, leads.clone(), stopping);
+    let signals = Signals { ready: options.ready.take(), leads: leads.clone(), stop: stopping };
+    let work = worker::run(reconciler, context, watches, metrics, options.limits, signals);
     let mut work = std::pin::pin!(work);
     let ended = tokio::select! {
         () = shutdown => None,

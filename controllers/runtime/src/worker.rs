@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use strata_client::error::{Class, ClientError};
+use strata_client::options::{ListOptions, Projection};
 use strata_client::watch::Watches;
+use strata_model::resource::ResourceType;
 use strata_plan::controller::Next;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -25,6 +27,8 @@ const ASK_PROGRESS: Duration = Duration::from_millis(200);
 pub const DRAIN: Duration = Duration::from_secs(5);
 /// From which attempt on a failure is worth a warning: the first ones are mostly conflicts that pass.
 const WARN_FROM_ATTEMPT: u32 = 5;
+/// How long after its deadline a reconcile is broken off: longer than a request may take.
+const GRACE: Duration = Duration::from_secs(40);
 
 /// Bounds on the work.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +45,24 @@ impl Default for Limits {
     }
 }
 
+/// What the workers hear and say.
+pub struct Signals {
+    /// Told once, when the cache is complete.
+    pub ready: Option<Box<dyn FnOnce() + Send>>,
+    /// Whether this process leads.
+    pub leads: watch::Receiver<bool>,
+    /// Whether to stop.
+    pub stop: watch::Receiver<bool>,
+}
+
 /// How one reconcile ended.
 struct Ended {
     job: Job,
     outcome: Outcome,
     ending: Ending,
     took: Duration,
+    /// It was not tried: the cache must be brought up first.
+    again: bool,
 }
 
 /// Works until `stop` turns true, then drains. Begins when the cache is complete and `leads` is true.
@@ -56,15 +72,18 @@ pub async fn run<R: Reconcile>(
     watches: Watches,
     metrics: Arc<Metrics>,
     limits: Limits,
-    mut leads: watch::Receiver<bool>,
-    mut stop: watch::Receiver<bool>,
+    signals: Signals,
 ) {
+    let Signals { mut ready, mut leads, mut stop } = signals;
     let shared = Arc::clone(&context.shared);
     let mut running: JoinSet<Ended> = JoinSet::new();
     let mut asked = Instant::now();
     let mut synced = false;
     loop {
         synced = synced || shared.core().cache.is_synced();
+        if let Some(ready) = ready.take_if(|_| synced) {
+            ready();
+        }
         let active = synced && *leads.borrow_and_update();
         while active && running.len() < limits.concurrency.max(1) {
             let now = shared.now();
@@ -112,14 +131,20 @@ async fn drain(context: &Context, metrics: &Metrics, mut running: JoinSet<Ended>
     }
 }
 
-async fn one<R: Reconcile>(reconciler: Arc<R>, context: Context, job: Job, limit: Duration) -> Ended {
+async fn one<R: Reconcile>(reconciler: Arc<R>, mut context: Context, job: Job, limit: Duration) -> Ended {
     let span = tracing::info_span!("reconcile", controller = reconciler.name(), key = %job.key,
         attempt = job.attempt, reasons = %job.reasons);
+    let started = Instant::now();
+    context.deadline = started + limit;
+    let doubts = context.shared.take_doubts(&job.key);
+    if !doubts.is_empty() {
+        let (outcome, again) = resolve(&context, &job, doubts).instrument(span).await;
+        return Ended { job, outcome, ending: Ending::Failed, took: started.elapsed(), again };
+    }
     let work = async {
         let work = AssertUnwindSafe(reconciler.reconcile(&job, &context)).catch_unwind();
-        tokio::time::timeout(limit, work).await
+        tokio::time::timeout_at(context.deadline + GRACE, work).await
     };
-    let started = Instant::now();
     let (outcome, ending) = match work.instrument(span.clone()).await {
         Ok(Ok(outcome)) => {
             let ending = ending(&outcome);
@@ -131,14 +156,37 @@ async fn one<R: Reconcile>(reconciler: Arc<R>, context: Context, job: Job, limit
             (effect_failed(message), Ending::Panicked)
         }
         Err(_) => {
-            let message = format!("took longer than {} s", limit.as_secs());
+            let message = format!("took longer than {} s", (limit + GRACE).as_secs());
             span.in_scope(|| tracing::error!(message, "reconcile broken off"));
             (effect_failed(message), Ending::TimedOut)
         }
     };
+    context.shared.doubt(&job.key, outcome.unsure.clone());
     let took = started.elapsed();
     span.in_scope(|| report(&job, &outcome, took));
-    Ended { job, outcome, ending, took }
+    Ended { job, outcome, ending, took, again: false }
+}
+
+/// A write of the key may have happened without an answer. A list made now is of a revision that would show it: that
+/// becomes the key's barrier. Answers true where the key may go on once that is passed.
+async fn resolve(context: &Context, job: &Job, doubts: Vec<ResourceType>) -> (Outcome, bool) {
+    let mut barriers = Vec::new();
+    let options = ListOptions { limit: 1, projection: Projection::Metadata, ..ListOptions::default() };
+    for resource in &doubts {
+        match context.client.list(resource, "", &options).await {
+            Ok(list) => {
+                if let Ok(revision) = list.resource_version.parse() {
+                    barriers.push(Barrier::Revision(resource.id.clone(), revision));
+                }
+            }
+            Err(source) => {
+                let doing = format!("see whether {} were written", resource.id);
+                context.shared.doubt(&job.key, doubts);
+                return (Outcome::failed(ReconcileError::Request { doing, source }), false);
+            }
+        }
+    }
+    (Outcome { barriers, ..Outcome::default() }, true)
 }
 
 fn effect_failed(message: String) -> Outcome {
@@ -190,7 +238,7 @@ fn report(job: &Job, outcome: &Outcome, took: Duration) {
 }
 
 fn finish(context: &Context, metrics: &Metrics, ended: Result<Ended, tokio::task::JoinError>) {
-    let Ended { job, outcome, ending, took } = match ended {
+    let Ended { job, outcome, ending, took, again } = match ended {
         Ok(ended) => ended,
         Err(error) => {
             // Panics are caught within; what is left is our own abort.
@@ -200,8 +248,11 @@ fn finish(context: &Context, metrics: &Metrics, ended: Result<Ended, tokio::task
     };
     let shared = &context.shared;
     let now = shared.now();
-    metrics.ended(ending, took.as_secs_f64());
+    if !again {
+        metrics.ended(ending, took.as_secs_f64());
+    }
     let end = match &outcome.error {
+        _ if again => End::Drained,
         Some(error) if ending == Ending::Terminal => End::Terminal(error.sentence()),
         Some(error) => End::Failed(error.sentence()),
         None => End::Settled(match outcome.next {

@@ -1,3 +1,4 @@
 //! The controllers as processes: one module per process, each a thin shell around a plan.
 
 pub mod node;
+pub mod process;
