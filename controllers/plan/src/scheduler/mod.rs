@@ -146,8 +146,8 @@ fn owner(pod: &PodRef) -> Option<&str> {
 }
 
 fn bind(pod: &PodRef, node: &str, plan: &mut Plan) {
-    // Nothing that a binding rests on can change while a pod waits, and it is refused where the pod has a node.
-    let target = Target::of(&builtin::POD, pod.object()).at_any_revision();
+    // The revision matters beyond the refusal: the next turn waits until the cache shows the pod past it, bound.
+    let target = Target::of(&builtin::POD, pod.object());
     plan.actions.push(Action::Bind { target: target.clone(), node: node.to_owned() });
     let message = format!("Successfully assigned {} to {node}", pod.object().key());
     plan.event(target, EventType::Normal, "Scheduled", message);
