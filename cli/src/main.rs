@@ -3,6 +3,8 @@
 
 mod output;
 
+mod manifest;
+
 mod commands;
 
 mod roles;

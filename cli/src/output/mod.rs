@@ -1,1 +1,17 @@
-//! How results are printed. Pure: values and time in, text out. Knows no server.
+//! How results are printed. All but `stdout` is pure: values and time in, text out. Knows no server and no command.
+
+pub mod duration;
+
+pub mod stdout;
+
+pub mod style;
+
+pub mod yaml;
+
+pub mod jsonpath;
+
+pub mod table;
+
+pub mod columns;
+
+pub mod format;

@@ -1,0 +1,36 @@
+//! Where data and talk go. A reader that has left (a closed pipe) ends the program without a word; talk goes to stderr.
+
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
+use std::process;
+
+/// Exit code of a process whose reader left: what a shell shows for SIGPIPE.
+const BROKEN_PIPE_EXIT: i32 = 141;
+
+/// Writes data to stdout at once.
+pub fn data(text: &str) -> io::Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// Writes raw data to stdout at once.
+pub fn bytes(data: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(data).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(BROKEN_PIPE_EXIT),
+        other => other,
+    }
+}
+
+/// Says a line on stderr. A stderr that cannot be written to leaves nobody to tell.
+pub fn say(line: &str) {
+    let mut err = io::stderr().lock();
+    if writeln!(err, "{line}").is_err() {
+        tracing::debug!("stderr is closed");
+    }
+}
+
+/// Whether colours may be used on stdout: it is a terminal that knows them, and `NO_COLOR` is unset or empty.
+pub fn wants_colour() -> bool {
+    let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && unset("NO_COLOR") && !dumb
+}
