@@ -1,8 +1,41 @@
 //! Which server, as whom, in which namespace: the flags every resource command takes. Knows no command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use strata_client::config::{ClientConfig, Identity, Token};
+use strata_client::kubeconfig::Kubeconfig;
+
+use crate::commands::error::{CliResult, usage};
+use crate::output::duration;
+
+/// The file's name in a data directory.
+const KUBECONFIG: &str = "kubeconfig";
+/// What "as long as it takes" comes to: a year.
+const NO_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
+
+/// What of the environment decides on the kubeconfig.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `KUBECONFIG`.
+    pub kubeconfig: Option<String>,
+    /// `XDG_DATA_HOME`.
+    pub data_home: Option<PathBuf>,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+}
+
+impl Environment {
+    /// That of this process.
+    pub fn of_process() -> Self {
+        let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        Self {
+            kubeconfig: std::env::var("KUBECONFIG").ok(),
+            data_home: path("XDG_DATA_HOME"),
+            home: path("HOME"),
+        }
+    }
+}
 
 /// Flags of the connection. They may stand before or behind the command; behind wins.
 #[derive(Clone, Debug, Default, Args)]
@@ -51,4 +84,149 @@ pub struct ConnectionArgs {
     /// Say on stderr what is asked of the server; again for more
     #[arg(short = 'v', long = "verbose", action = clap::ArgAction::Count, hide_short_help = true)]
     pub verbose: u8,
+}
+
+impl ConnectionArgs {
+    /// These flags, and where one is not set, that of `before`.
+    #[must_use]
+    pub fn or(self, before: Self) -> Self {
+        Self {
+            namespace: self.namespace.or(before.namespace),
+            kubeconfig: self.kubeconfig.or(before.kubeconfig),
+            data_dir: self.data_dir.or(before.data_dir),
+            context: self.context.or(before.context),
+            server: self.server.or(before.server),
+            token: self.token.or(before.token),
+            certificate_authority: self.certificate_authority.or(before.certificate_authority),
+            client_certificate: self.client_certificate.or(before.client_certificate),
+            client_key: self.client_key.or(before.client_key),
+            request_timeout: self.request_timeout.or(before.request_timeout),
+            verbose: self.verbose.max(before.verbose),
+        }
+    }
+
+    /// The kubeconfig files to read. Pure: the environment comes in, and whether a file is there.
+    pub fn kubeconfigs(&self, env: &Environment, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        if let Some(file) = &self.kubeconfig {
+            return vec![file.clone()];
+        }
+        if let Some(dir) = &self.data_dir {
+            return vec![dir.join(KUBECONFIG)];
+        }
+        if let Some(variable) = env.kubeconfig.as_deref().filter(|v| !v.is_empty()) {
+            return Kubeconfig::paths_of(variable);
+        }
+        let home = env.home.as_deref().unwrap_or_else(|| Path::new(""));
+        let data = env.data_home.clone().unwrap_or_else(|| home.join(".local/share"));
+        let ours = data.join("strata").join(KUBECONFIG);
+        let own = home.join(".kube/config");
+        if exists(&ours) || !exists(&own) { vec![ours] } else { vec![own] }
+    }
+
+    /// The server and the identity, and where they came from in words.
+    pub fn resolve(&self, env: &Environment) -> CliResult<(ClientConfig, String)> {
+        let files = self.kubeconfigs(env, |path| path.exists());
+        let origin = files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+        let loaded = Kubeconfig::load(&files).and_then(|k| k.client_config(self.context.as_deref()));
+        let (mut config, origin) = match (loaded, &self.server) {
+            (Ok(config), None) => (config, origin),
+            (Ok(mut config), Some(server)) => {
+                config.server = address(server)?;
+                (config, "--server".to_owned())
+            }
+            (Err(_), Some(server)) if self.kubeconfig.is_none() && self.context.is_none() => {
+                (ClientConfig::new(address(server)?), "--server".to_owned())
+            }
+            (Err(error), _) => return Err(error.into()),
+        };
+        self.overrule(&mut config)?;
+        Ok((config, origin))
+    }
+
+    fn overrule(&self, config: &mut ClientConfig) -> CliResult {
+        if let Some(file) = &self.certificate_authority {
+            config.ca_pem = Some(read(file, "--certificate-authority")?);
+        }
+        match (&self.client_certificate, &self.client_key) {
+            (Some(certificate), Some(key)) => {
+                config.identity = Some(Identity {
+                    certificate_pem: read(certificate, "--client-certificate")?,
+                    key_pem: read(key, "--client-key")?,
+                });
+            }
+            (None, None) => {}
+            _ => return Err(usage("--client-certificate and --client-key belong together: give both")),
+        }
+        if let Some(token) = &self.token {
+            config.token = Some(Token(token.clone()));
+            // One identity at a time: a token that is asked for must not lose to a certificate of the file.
+            if self.client_certificate.is_none() {
+                config.identity = None;
+            }
+        }
+        if let Some(namespace) = self.namespace.as_deref().filter(|n| !n.is_empty()) {
+            namespace.clone_into(&mut config.namespace);
+        }
+        if let Some(text) = &self.request_timeout {
+            let asked = duration::parse(text).map_err(|e| usage(format!("--request-timeout: {e}")))?;
+            let seconds = asked.map_or(0, |d| d.as_secs().max(u64::from(d.subsec_nanos() > 0)));
+            config.request_timeout_seconds = if seconds == 0 { NO_TIMEOUT_SECONDS } else { seconds };
+        }
+        Ok(())
+    }
+}
+
+fn address(text: &str) -> CliResult<http::Uri> {
+    let full = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    let uri: Result<http::Uri, _> = full.parse();
+    match uri {
+        Ok(uri) if uri.host().is_some() => Ok(uri),
+        _ => Err(usage(format!("--server {text:?} is no address: write https://HOST:PORT"))),
+    }
+}
+
+fn read(file: &Path, flag: &str) -> CliResult<Vec<u8>> {
+    std::fs::read(file).map_err(|e| usage(format!("{flag}: cannot read {}: {e}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_kubeconfig_wins() {
+        let env = Environment {
+            kubeconfig: Some("/e1:/e2".into()),
+            data_home: Some("/data".into()),
+            home: Some("/home/u".into()),
+        };
+        let quiet = Environment { kubeconfig: None, ..env.clone() };
+        let flags = ConnectionArgs { kubeconfig: Some("/k".into()), data_dir: Some("/d".into()), ..Default::default() };
+        let paths = |args: &ConnectionArgs, env: &Environment, there: &str| {
+            args.kubeconfigs(env, |path| path == Path::new(there))
+        };
+        assert_eq!(paths(&flags, &env, ""), [Path::new("/k")]);
+        let flags = ConnectionArgs { kubeconfig: None, ..flags };
+        assert_eq!(paths(&flags, &env, ""), [Path::new("/d/kubeconfig")]);
+        let none = ConnectionArgs::default();
+        assert_eq!(paths(&none, &env, ""), [Path::new("/e1"), Path::new("/e2")]);
+        assert_eq!(paths(&none, &quiet, "/data/strata/kubeconfig"), [Path::new("/data/strata/kubeconfig")]);
+        assert_eq!(paths(&none, &quiet, "/home/u/.kube/config"), [Path::new("/home/u/.kube/config")]);
+        assert_eq!(paths(&none, &quiet, ""), [Path::new("/data/strata/kubeconfig")]);
+    }
+
+    #[test]
+    fn flags_behind_the_command_win() {
+        let behind = ConnectionArgs { namespace: Some("b".into()), ..Default::default() };
+        let before =
+            ConnectionArgs { namespace: Some("a".into()), context: Some("c".into()), ..Default::default() };
+        let merged = behind.or(before);
+        assert_eq!((merged.namespace.as_deref(), merged.context.as_deref()), (Some("b"), Some("c")));
+    }
+
+    #[test]
+    fn addresses_may_leave_out_the_scheme() {
+        assert_eq!(address("localhost:6443").unwrap().to_string(), "https://localhost:6443/");
+        assert!(address("not an address").unwrap_err().to_string().contains("https://HOST:PORT"));
+    }
 }

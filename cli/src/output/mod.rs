@@ -15,3 +15,5 @@ pub mod table;
 pub mod columns;
 
 pub mod format;
+
+pub mod sort;
