@@ -11,7 +11,7 @@ mod roles;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::connection::ConnectionArgs;
 
@@ -27,6 +27,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "made once a process")]
 enum Command {
     #[command(flatten)]
     Role(roles::RoleCommand),
@@ -38,6 +39,6 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Command::Role(role) => roles::run(role),
-        Command::Resource(command) => commands::run(cli.connection, command),
+        Command::Resource(command) => commands::run(cli.connection, command, Cli::command),
     }
 }

@@ -201,7 +201,11 @@ mod tests {
             home: Some("/home/u".into()),
         };
         let quiet = Environment { kubeconfig: None, ..env.clone() };
-        let flags = ConnectionArgs { kubeconfig: Some("/k".into()), data_dir: Some("/d".into()), ..Default::default() };
+        let flags = ConnectionArgs {
+            kubeconfig: Some("/k".into()),
+            data_dir: Some("/d".into()),
+            ..Default::default()
+        };
         let paths = |args: &ConnectionArgs, env: &Environment, there: &str| {
             args.kubeconfigs(env, |path| path == Path::new(there))
         };

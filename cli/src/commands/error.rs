@@ -264,7 +264,9 @@ mod tests {
         });
         let lines = error.lines("/d/kubeconfig");
         assert_eq!(lines.len(), 1);
-        for part in ["https://127.0.0.1:6443 (from /d/kubeconfig)", "connection refused", "`strata up`", "--server"] {
+        for part in
+            ["https://127.0.0.1:6443 (from /d/kubeconfig)", "connection refused", "`strata up`", "--server"]
+        {
             assert!(lines[0].contains(part), "{lines:?}");
         }
     }

@@ -171,7 +171,8 @@ impl WhatArgs {
             };
             return Ok(Read { items: list.items, resource_version: list.resource_version });
         }
-        let options = GetOptions { subresource: self.subresource.clone(), projection, ..GetOptions::default() };
+        let options =
+            GetOptions { subresource: self.subresource.clone(), projection, ..GetOptions::default() };
         let object = session.client.get(&target.resource, &target.key(), &options).await?;
         let resource_version = object.meta().resource_version.clone();
         Ok(Read { items: vec![object], resource_version })
@@ -218,7 +219,12 @@ async fn tables(session: &Session, args: &WhatArgs, targets: &[Target]) -> CliRe
     finish(errors)
 }
 
-fn print_tables(session: &Session, args: &WhatArgs, tables: &[(&Target, Table)], targets: &[Target]) -> CliResult {
+fn print_tables(
+    session: &Session,
+    args: &WhatArgs,
+    tables: &[(&Target, Table)],
+    targets: &[Target],
+) -> CliResult {
     let several = targets.iter().any(|t| t.resource != targets[0].resource);
     let mut first = true;
     for (target, table) in tables.iter().filter(|(_, table)| !table.rows.is_empty()) {
@@ -241,7 +247,13 @@ fn print_tables(session: &Session, args: &WhatArgs, tables: &[(&Target, Table)],
 }
 
 /// Sorts rows by what a path finds in their objects, which tables do not carry.
-async fn sort_rows(session: &Session, args: &WhatArgs, target: &Target, path: &str, table: &mut Table) -> CliResult {
+async fn sort_rows(
+    session: &Session,
+    args: &WhatArgs,
+    target: &Target,
+    path: &str,
+    table: &mut Table,
+) -> CliResult {
     let path = JsonPath::parse_relaxed(path)?;
     let objects = args.read(session, target, Projection::Object).await?.items;
     let mut values = Vec::new();
@@ -253,7 +265,8 @@ async fn sort_rows(session: &Session, args: &WhatArgs, target: &Target, path: &s
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         (text("namespace"), text("name"))
     };
-    let order: std::collections::HashMap<_, _> = values.iter().enumerate().map(|(at, v)| (id(v), at)).collect();
+    let order: std::collections::HashMap<_, _> =
+        values.iter().enumerate().map(|(at, v)| (id(v), at)).collect();
     table.rows.sort_by_key(|row| order.get(&id(&row.object)).copied().unwrap_or(usize::MAX));
     Ok(())
 }
@@ -284,10 +297,7 @@ async fn objects(session: &Session, args: &WhatArgs, targets: &[Target]) -> CliR
         _ if single && values.is_empty() => String::new(),
         Format::Columns(columns) => columns.print(&values, !args.no_headers, &mut Vec::new())?,
         format if single => format.print(&values[0])?,
-        format if values.is_empty() && !errors.is_empty() => {
-            drop(format);
-            String::new()
-        }
+        _ if values.is_empty() && !errors.is_empty() => String::new(),
         format => format.print(&format::list_of(values))?,
     };
     stdout::data(&text)?;

@@ -11,7 +11,39 @@ pub mod target;
 
 pub mod printing;
 
+pub mod follow;
+
+mod last_applied;
+
 mod get;
+
+mod create;
+
+mod apply;
+
+mod delete;
+
+mod edit;
+
+mod patch;
+
+mod label;
+
+mod scale;
+
+mod set;
+
+mod rollout;
+
+mod logs;
+
+mod wait;
+
+mod explain;
+
+mod api;
+
+mod config;
 
 use std::process::ExitCode;
 
@@ -31,6 +63,15 @@ pub struct With<A: Args> {
     connection: ConnectionArgs,
 }
 
+/// A group of commands and the connection flags behind it.
+#[derive(Debug, Args)]
+pub struct Group<C: Subcommand> {
+    #[command(subcommand)]
+    command: C,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
 /// The resource commands; `main` flattens them into the top level of the command tree.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "made once a process")]
@@ -41,10 +82,75 @@ pub enum ResourceCommand {
     /// Print objects, and then every change, until Ctrl-C
     #[command(after_help = get::EXAMPLES)]
     Watch(With<get::WatchArgs>),
+    /// Say what a type and its fields are
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(With<explain::ExplainArgs>),
+    /// Print what containers have written
+    #[command(visible_alias = "log", after_help = logs::EXAMPLES)]
+    Logs(With<logs::LogsArgs>),
+    /// Make objects as manifests declare them, or change them to that
+    #[command(after_help = apply::EXAMPLES)]
+    Apply(With<apply::ApplyArgs>),
+    /// Create objects, from manifests or from flags
+    #[command(after_help = create::EXAMPLES)]
+    Create(With<create::CreateArgs>),
+    /// Delete objects, and wait until they are gone
+    #[command(after_help = delete::EXAMPLES)]
+    Delete(With<delete::DeleteArgs>),
+    /// Change an object in your editor
+    #[command(after_help = edit::EXAMPLES)]
+    Edit(With<edit::EditArgs>),
+    /// Change fields of an object
+    #[command(after_help = patch::EXAMPLES)]
+    Patch(With<patch::PatchArgs>),
+    /// Set and remove labels
+    #[command(after_help = label::LABEL_EXAMPLES)]
+    Label(With<label::LabelArgs>),
+    /// Set and remove annotations
+    #[command(after_help = label::ANNOTATE_EXAMPLES)]
+    Annotate(With<label::LabelArgs>),
+    /// Change the number of replicas
+    #[command(after_help = scale::EXAMPLES)]
+    Scale(With<scale::ScaleArgs>),
+    /// Change images or environment variables of a pod template
+    #[command(after_help = set::EXAMPLES)]
+    Set(Group<set::SetCommand>),
+    /// Watch, undo, pause or repeat a roll-out
+    #[command(after_help = rollout::EXAMPLES)]
+    Rollout(Group<rollout::RolloutCommand>),
+    /// Wait until a condition holds
+    #[command(after_help = wait::EXAMPLES)]
+    Wait(With<wait::WaitArgs>),
+    /// List the types the server serves
+    #[command(after_help = api::EXAMPLES)]
+    ApiResources(With<api::ResourcesArgs>),
+    /// List the groups and versions the server serves
+    ApiVersions(With<api::NoArgs>),
+    /// Say which server this is, and how its store is
+    ClusterInfo(With<api::NoArgs>),
+    /// Print the versions of this program and of the server
+    Version(With<api::VersionArgs>),
+    /// Show which kubeconfig, context and identity are in use
+    Config(Group<config::ConfigCommand>),
+    /// Print the completion script for a shell
+    #[command(after_help = config::COMPLETION_EXAMPLES)]
+    Completion(config::CompletionArgs),
 }
 
-/// Runs a command to its end. `before` are the connection flags that stood before the command.
-pub fn run(before: ConnectionArgs, command: ResourceCommand) -> ExitCode {
+/// Runs a command to its end. `before` are the connection flags that stood before the command, `tree` is the whole
+/// tree of commands.
+pub fn run(
+    before: ConnectionArgs,
+    command: ResourceCommand,
+    tree: impl FnOnce() -> clap::Command,
+) -> ExitCode {
+    let command = match command {
+        ResourceCommand::Completion(args) => return finish("", config::completion(&args, tree())),
+        ResourceCommand::Config(group) => {
+            return finish("", config::run(&group.connection.or(before), &group.command));
+        }
+        command => command,
+    };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -56,9 +162,29 @@ pub fn run(before: ConnectionArgs, command: ResourceCommand) -> ExitCode {
 }
 
 async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode {
+    use ResourceCommand as C;
     match command {
-        ResourceCommand::Get(with) => online(before, with, get::get).await,
-        ResourceCommand::Watch(with) => online(before, with, get::watch).await,
+        C::Get(with) => online(before, with, get::get).await,
+        C::Watch(with) => online(before, with, get::watch).await,
+        C::Explain(with) => online(before, with, explain::run).await,
+        C::Logs(with) => online(before, with, logs::run).await,
+        C::Apply(with) => online(before, with, apply::run).await,
+        C::Create(with) => online(before, with, create::run).await,
+        C::Delete(with) => online(before, with, delete::run).await,
+        C::Edit(with) => online(before, with, edit::run).await,
+        C::Patch(with) => online(before, with, patch::run).await,
+        C::Label(with) => online(before, with, label::label).await,
+        C::Annotate(with) => online(before, with, label::annotate).await,
+        C::Scale(with) => online(before, with, scale::run).await,
+        C::Set(group) => online_group(before, group, set::run).await,
+        C::Rollout(group) => online_group(before, group, rollout::run).await,
+        C::Wait(with) => online(before, with, wait::run).await,
+        C::ApiResources(with) => online(before, with, api::resources).await,
+        C::ApiVersions(with) => online(before, with, api::versions).await,
+        C::ClusterInfo(with) => online(before, with, api::cluster_info).await,
+        C::Version(with) => version(before, with).await,
+        // Answered before there is a runtime.
+        C::Config(_) | C::Completion(_) => ExitCode::SUCCESS,
     }
 }
 
@@ -68,12 +194,45 @@ async fn online<A: Args>(
     with: With<A>,
     run: impl AsyncFnOnce(&Session, A) -> CliResult,
 ) -> ExitCode {
-    let session = match Session::open(&with.connection.or(before)) {
+    on(with.connection.or(before), with.args, run).await
+}
+
+async fn online_group<C: Subcommand>(
+    before: ConnectionArgs,
+    group: Group<C>,
+    run: impl AsyncFnOnce(&Session, C) -> CliResult,
+) -> ExitCode {
+    on(group.connection.or(before), group.command, run).await
+}
+
+async fn on<A>(
+    connection: ConnectionArgs,
+    args: A,
+    run: impl AsyncFnOnce(&Session, A) -> CliResult,
+) -> ExitCode {
+    let session = match Session::open(&connection) {
         Ok(session) => session,
         Err(error) => return finish("", Err(error)),
     };
-    let outcome = run(&session, with.args).await;
+    let outcome = run(&session, args).await;
     finish(&session.origin, outcome)
+}
+
+/// `version` has something to say without a server.
+async fn version(before: ConnectionArgs, with: With<api::VersionArgs>) -> ExitCode {
+    if with.args.client_only() {
+        return finish("", api::version(None, &with.args).await);
+    }
+    match Session::open(&with.connection.or(before)) {
+        Ok(session) => {
+            let outcome = api::version(Some(&session), &with.args).await;
+            finish(&session.origin, outcome)
+        }
+        Err(error) => match api::version(None, &with.args).await {
+            Ok(()) => finish("", Err(error)),
+            failed => finish("", failed),
+        },
+    }
 }
 
 fn finish(origin: &str, outcome: CliResult) -> ExitCode {

@@ -94,7 +94,9 @@ impl Session {
             Lookup::One(other) => {
                 format!("{} is served as apiVersion: {}", other.kind, other.api_version())
             }
-            Lookup::None(nearest) if nearest.is_empty() => "`strata api-resources` lists what is served".to_owned(),
+            Lookup::None(nearest) if nearest.is_empty() => {
+                "`strata api-resources` lists what is served".to_owned()
+            }
             Lookup::None(nearest) => format!("the nearest known: {}", nearest.join(", ")),
         };
         Err(usage(format!("no matches for kind \"{kind}\" in version \"{api_version}\"; {near}")))

@@ -75,7 +75,8 @@ pub fn words(arguments: &[String]) -> CliResult<Vec<Word>> {
         if names.is_empty() {
             return Ok(types.map(|t| Word { resource: t.to_owned(), name: None }).collect());
         }
-        let all = types.flat_map(|t| names.iter().map(|n| Word { resource: t.to_owned(), name: Some(n.clone()) }));
+        let all =
+            types.flat_map(|t| names.iter().map(|n| Word { resource: t.to_owned(), name: Some(n.clone()) }));
         return Ok(all.collect());
     }
     if slashed < arguments.len() {
@@ -123,7 +124,8 @@ pub async fn resolve(session: &Session, words: &[Word], all_namespaces: bool) ->
             return Err(usage("a resource cannot be retrieved by name across all namespaces"));
         }
         let registry = session.registry().await?;
-        let in_category = registry.types().iter().filter(|t| t.categories.iter().any(|c| *c == word.resource));
+        let in_category =
+            registry.types().iter().filter(|t| t.categories.iter().any(|c| *c == word.resource));
         let mut resources: Vec<Arc<ResourceType>> = in_category.cloned().collect();
         if resources.is_empty() {
             resources.push(session.lookup(&word.resource).await?);
@@ -189,7 +191,11 @@ pub async fn declared(session: &Session, files: &FileArgs) -> CliResult<Vec<Decl
         match value.get("metadata") {
             Some(Value::Object(_)) => {}
             None | Some(Value::Null) => value["metadata"] = Value::Object(Default::default()),
-            Some(_) => return Err(usage(format!("{place}: metadata must be a mapping, such as metadata: {{name: x}}"))),
+            Some(_) => {
+                return Err(usage(format!(
+                    "{place}: metadata must be a mapping, such as metadata: {{name: x}}"
+                )));
+            }
         }
         if resource.is_namespaced() {
             value["metadata"]["namespace"] = Value::String(namespace.clone());
@@ -199,7 +205,10 @@ pub async fn declared(session: &Session, files: &FileArgs) -> CliResult<Vec<Decl
     Ok(all)
 }
 
-fn at_place(error: crate::commands::error::CliError, place: &manifest::Place) -> crate::commands::error::CliError {
+fn at_place(
+    error: crate::commands::error::CliError,
+    place: &manifest::Place,
+) -> crate::commands::error::CliError {
     match error {
         crate::commands::error::CliError::Usage(text) => usage(format!("{place}: {text}")),
         other => other,
@@ -207,9 +216,16 @@ fn at_place(error: crate::commands::error::CliError, place: &manifest::Place) ->
 }
 
 /// Targets of words or of manifests, whichever was given.
-pub async fn targets(session: &Session, words_given: &[String], files: &FileArgs, all: bool) -> CliResult<Vec<Target>> {
+pub async fn targets(
+    session: &Session,
+    words_given: &[String],
+    files: &FileArgs,
+    all: bool,
+) -> CliResult<Vec<Target>> {
     match (words_given.is_empty(), files.filenames.is_empty()) {
-        (false, false) => Err(usage("when files are given with -f, resources may not be specified by arguments as well")),
+        (false, false) => {
+            Err(usage("when files are given with -f, resources may not be specified by arguments as well"))
+        }
         (true, false) => {
             let declared = declared(session, files).await?;
             Ok(declared.iter().map(Declared::target).collect())
@@ -238,7 +254,9 @@ pub async fn fetch(
     for target in targets {
         let resource = &target.resource;
         let objects = match &target.name {
-            Some(_) if !selectors.is_empty() => return Err(usage("name cannot be provided when a selector is specified")),
+            Some(_) if !selectors.is_empty() => {
+                return Err(usage("name cannot be provided when a selector is specified"));
+            }
             Some(name) => vec![session.get(resource, &target.namespace, name).await?],
             None if selectors.is_empty() && !everything => {
                 return Err(usage(format!(

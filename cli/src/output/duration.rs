@@ -66,6 +66,25 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     Ok((!negative).then_some(duration))
 }
 
+/// How long something may take; `None` is without end. As the value of a flag: a negative duration has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(pub Option<Duration>);
+
+impl Limit {
+    /// The same where 0 means without end, too.
+    pub fn zero_is_endless(self) -> Option<Duration> {
+        self.0.filter(|limit| !limit.is_zero())
+    }
+}
+
+impl std::str::FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text).map(Self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

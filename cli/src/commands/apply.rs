@@ -1,0 +1,146 @@
+//! `apply`: makes objects as their manifests declare them, changing only what the manifest says or said before.
+
+use clap::Args;
+use serde_json::Value;
+use strata_client::options::{Patch, WriteOptions};
+use strata_model::status::Reason;
+
+use crate::commands::error::{CliError, CliResult, usage};
+use crate::commands::last_applied;
+use crate::commands::printing::{ValidateArgs, WriteArgs, warn};
+use crate::commands::session::Session;
+use crate::commands::target::{Declared, FileArgs, declared, value_of};
+use crate::output::stdout;
+
+/// Help behind the flags.
+pub const EXAMPLES: &str = "\
+Examples:
+  strata apply -f web.yaml                         make what the manifest declares, or change it to that
+  strata apply -f manifests/                       all manifests of a directory
+  strata apply -f web.yaml --dry-run=server        only say what would happen
+
+Fields that an earlier apply set and the manifest no longer has are removed; what others set is left alone.
+Applying the same manifest again says `unchanged` and writes nothing.";
+
+/// How often a change is computed anew because somebody else was faster.
+const MAX_TRIES: usize = 5;
+
+/// The manager of fields that a client-side apply writes; kubectl's, as both keep the same record.
+const CLIENT_SIDE_MANAGER: &str = "kubectl-client-side-apply";
+
+/// Arguments of `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    files: FileArgs,
+    #[command(flatten)]
+    validate: ValidateArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+
+    /// Let the server merge, and keep track of who manages which field
+    #[arg(long)]
+    server_side: bool,
+
+    /// With --server-side: take fields over that others manage
+    #[arg(long, requires = "server_side")]
+    force_conflicts: bool,
+}
+
+/// Runs the command.
+pub async fn run(session: &Session, args: ApplyArgs) -> CliResult {
+    if args.files.filenames.is_empty() {
+        return Err(usage("must specify the manifests to apply: strata apply -f FILE"));
+    }
+    let mut errors = Vec::new();
+    for object in declared(session, &args.files).await? {
+        if object.name().is_empty() {
+            errors.push(usage(format!(
+                "{}: metadata.name is not set: apply needs to know which {} it is about",
+                object.place, object.resource.kind
+            )));
+            continue;
+        }
+        if let Err(error) = apply(session, &args, &object).await {
+            let about = format!("applying \"{}\"", object.place.file);
+            errors.push(CliError::About { about, error: Box::new(error) });
+        }
+    }
+    match errors.len() {
+        0 => Ok(()),
+        1 => Err(errors.remove(0)),
+        _ => Err(CliError::Many(errors)),
+    }
+}
+
+async fn apply(session: &Session, args: &ApplyArgs, object: &Declared) -> CliResult {
+    let manager = if args.server_side { "strata" } else { CLIENT_SIDE_MANAGER };
+    let mut options = args.write.options(manager);
+    options.field_validation = args.validate.validation()?;
+    if args.server_side {
+        return server_side(session, args, object, &options).await;
+    }
+    let wanted = last_applied::remember(object.value.clone());
+    for _ in 1..MAX_TRIES {
+        match once(session, args, object, &wanted, &options).await {
+            Err(error) if error.is(Reason::Conflict) => {}
+            outcome => return outcome,
+        }
+    }
+    once(session, args, object, &wanted, &options).await
+}
+
+async fn server_side(
+    session: &Session,
+    args: &ApplyArgs,
+    object: &Declared,
+    options: &WriteOptions,
+) -> CliResult {
+    let patch = Patch::Apply { object: object.value.to_string().into(), force: args.force_conflicts };
+    let key = object.target().key();
+    let written = session.client.patch(&object.resource, &key, "", &patch, options).await?;
+    args.write.report_written(&object.resource, &written, "serverside-applied")
+}
+
+/// One try: reads, compares, and creates or patches where there is a difference.
+async fn once(
+    session: &Session,
+    args: &ApplyArgs,
+    object: &Declared,
+    wanted: &Value,
+    options: &WriteOptions,
+) -> CliResult {
+    let (resource, key) = (&object.resource, object.target().key());
+    let live = match session.get(resource, &key.namespace, &key.name).await {
+        Ok(live) => value_of(resource, &live)?,
+        Err(error) if error.is(Reason::NotFound) => {
+            if args.write.client_only() {
+                return args.write.report_value(resource, wanted.clone(), "created");
+            }
+            let written =
+                session.client.create(resource, &key.namespace, wanted.to_string(), options).await?;
+            return args.write.report_written(resource, &written, "created");
+        }
+        Err(error) => return Err(error),
+    };
+    let last = last_applied::recall(&live);
+    if last.is_none() {
+        stdout::say(&format!(
+            "Warning: {}/{} was not made by `apply`: only what the manifest says is changed, and from now on remembered \
+             in the annotation {}",
+            resource.id,
+            key.name,
+            last_applied::LAST_APPLIED
+        ));
+    }
+    let Some(patch) = last_applied::patch(resource, last.as_ref(), wanted, &live) else {
+        return args.write.report_value(resource, live, "unchanged");
+    };
+    if args.write.client_only() {
+        return args.write.report_value(resource, live, "configured");
+    }
+    let written = session.client.patch(resource, &key, "", &patch, options).await?;
+    warn(&written.warnings);
+    let done = if written.changed { "configured" } else { "unchanged" };
+    args.write.report(resource, &written.object, done)
+}
