@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::config::Clock;
-use crate::engine::{Engine, Group};
+use crate::engine::{Engine, Group, Pressure};
 use crate::error::{Class, CommitError, EngineError};
 use crate::revision::Revision;
 use crate::ring::RingWriter;
@@ -112,12 +112,15 @@ impl Committer {
         }
         let mut plan = Plan::new(&self.state);
         group.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
-        match self.make_durable(&plan, false) {
+        let mut durable = self.make_durable(&plan, false);
+        if matches!(durable, Err(EngineError::NoSpace { .. })) && self.make_room(Pressure::Full) {
+            durable = self.make_durable(&plan, false);
+        }
+        match durable {
             Ok(()) => self.publish(plan, group),
             Err(EngineError::NoSpace { at, needed }) => {
                 tracing::warn!(at, needed, "the disk is full; only deletes are committed");
                 self.commit_deletes(group);
-                self.orders.look();
             }
             Err(error) => self.refuse(group, error),
         }
@@ -133,7 +136,7 @@ impl Committer {
         let mut plan = Plan::new(&self.state);
         deletes.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
         let mut durable = self.make_durable(&plan, true);
-        if matches!(durable, Err(EngineError::NoSpace { .. })) && self.make_room() {
+        if matches!(durable, Err(EngineError::NoSpace { .. })) && self.make_room(Pressure::Desperate) {
             durable = self.make_durable(&plan, true);
         }
         match durable {
@@ -142,10 +145,10 @@ impl Committer {
         }
     }
 
-    /// The reserve is used up: has old history given back, and waits for it. Gives whether that worked.
-    fn make_room(&self) -> bool {
+    /// Has space given back and waits for that. Gives whether it is worth another try.
+    fn make_room(&self, pressure: Pressure) -> bool {
         let (answer, done) = oneshot::channel();
-        if !self.orders.send(Order::MakeRoom(answer)) {
+        if !self.orders.send(Order::MakeRoom(pressure, answer)) {
             return false;
         }
         match done.blocking_recv() {

@@ -54,6 +54,17 @@ pub trait Engine: Send {
     fn append(&mut self, group: &Group<'_>) -> Result<(), EngineError>;
 }
 
+/// How badly space is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pressure {
+    /// There is enough.
+    None,
+    /// A put found no room: what can be given back without loss should be.
+    Full,
+    /// A delete found no room either: the reserve may be used to win more.
+    Desperate,
+}
+
 /// The shared half of an engine: reading history, and work off the commit path.
 pub trait Archive: Send + Sync {
     /// Reads the transactions after a revision.
@@ -70,7 +81,7 @@ pub trait Archive: Send + Sync {
     ///
     /// # Errors
     /// The slice failed; it may be tried again later, and nothing is lost by it.
-    fn upkeep(&self, state: &State, floor: Revision) -> Result<bool, EngineError>;
+    fn upkeep(&self, state: &State, floor: Revision, pressure: Pressure) -> Result<bool, EngineError>;
 
     /// Bytes of history kept.
     fn log_bytes(&self) -> u64;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::oneshot;
 
 use crate::config::{Clock, Config};
+use crate::engine::Pressure;
 use crate::error::EngineError;
 use crate::revision::Revision;
 use crate::shared::Shared;
@@ -30,8 +31,8 @@ pub enum Order {
     Look,
     /// Do what there is to do and answer.
     Run(oneshot::Sender<Result<(), EngineError>>),
-    /// The disk is full: give back all history that is not needed to go on, and answer.
-    MakeRoom(oneshot::Sender<Result<(), EngineError>>),
+    /// The disk is full: give back what can be given back, if `Desperate` all history, and answer.
+    MakeRoom(Pressure, oneshot::Sender<Result<(), EngineError>>),
     /// Do the last things, let go of the files, answer, end.
     Close(Option<oneshot::Sender<()>>),
 }
@@ -128,14 +129,16 @@ impl Upkeep {
             match orders.recv_timeout(LOOK_EVERY) {
                 Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => self.look(),
                 Ok(Order::Run(answer)) => {
-                    if answer.send(self.work_asked()).is_err() {
+                    if answer.send(self.work_asked(Pressure::None)).is_err() {
                         tracing::debug!("nobody waits for the upkeep any more");
                     }
                 }
-                Ok(Order::MakeRoom(answer)) => {
-                    let floor = self.shared.raise_floor(self.shared.current());
-                    tracing::warn!(%floor, "the disk is full: history before this revision is given up");
-                    if answer.send(self.work_asked()).is_err() {
+                Ok(Order::MakeRoom(pressure, answer)) => {
+                    if pressure == Pressure::Desperate {
+                        let floor = self.shared.raise_floor(self.shared.current());
+                        tracing::warn!(%floor, "the disk is full: history before this revision is given up");
+                    }
+                    if answer.send(self.work_asked(pressure)).is_err() {
                         tracing::debug!("nobody waits for room any more");
                     }
                 }
@@ -157,15 +160,15 @@ impl Upkeep {
             return;
         }
         self.rest_until = None;
-        if let Err(error) = self.work(false) {
+        if let Err(error) = self.work(false, Pressure::None) {
             tracing::warn!(error = %Chain(&error), "upkeep of the store failed, it will be tried again");
             self.rest_until = Some(Instant::now() + REST);
         }
     }
 
     /// Works because somebody asked. A full disk is no failure then: what could be given back was.
-    fn work_asked(&mut self) -> Result<(), EngineError> {
-        match self.work(true) {
+    fn work_asked(&mut self, pressure: Pressure) -> Result<(), EngineError> {
+        match self.work(true, pressure) {
             Err(error @ EngineError::NoSpace { .. }) => {
                 tracing::warn!(%error, "upkeep did what it could without space");
                 Ok(())
@@ -174,7 +177,7 @@ impl Upkeep {
         }
     }
 
-    fn work(&mut self, asked: bool) -> Result<(), EngineError> {
+    fn work(&mut self, asked: bool, pressure: Pressure) -> Result<(), EngineError> {
         let (now, current) = (self.clock.now(), self.shared.current());
         self.retention.mark(now, current);
         if let Some(floor) = self.retention.floor(now, current) {
@@ -186,7 +189,7 @@ impl Upkeep {
         }
         for _ in 0..MAX_SLICES {
             let state = self.shared.state.load_full();
-            if !self.shared.archive.upkeep(&state, floor)? {
+            if !self.shared.archive.upkeep(&state, floor, pressure)? {
                 break;
             }
         }

@@ -194,7 +194,7 @@ async fn a_full_disk_takes_deletes_and_comes_back() {
     let memory = Memory::new();
     let store = open(&memory).unwrap();
     store.maintain().await.unwrap();
-    memory.set_room(Some(memory.used() + 20_000));
+    memory.set_room(Some(memory.used() + 120_000));
     let mut stored = Vec::new();
     let refused = loop {
         let key = format!("k{}", stored.len());
@@ -202,7 +202,7 @@ async fn a_full_disk_takes_deletes_and_comes_back() {
             Ok(_) => stored.push(key),
             Err(error) => break error,
         }
-        assert!(stored.len() < 100, "the disk never fills");
+        assert!(stored.len() < 200, "the disk never fills");
     };
     assert!(matches!(refused, CommitError::NoSpace { needed } if needed >= 1000), "{refused}");
     assert_eq!(refused.class(), Class::Transient);

@@ -4,7 +4,6 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::config::Config;
@@ -13,7 +12,7 @@ use crate::engine::disk::Disk;
 use crate::engine::log::{Log, LogWriter, Sizes, locked};
 use crate::engine::recovery::{RecentLimits, open_segments, recover};
 use crate::engine::segment::io_error;
-use crate::engine::{Archive, HistoryReader, Opened};
+use crate::engine::{Archive, HistoryReader, Opened, Pressure};
 use crate::error::EngineError;
 use crate::key::Key;
 use crate::revision::Revision;
@@ -21,12 +20,15 @@ use crate::state::State;
 
 /// Bytes written to the checkpoint in one slice, counted before the last record.
 const SLICE_BYTES: usize = 4 << 20;
+/// Records that a checkpoint may write anew together with a changed one.
+const LEAF_RECORDS: u64 = 64;
+/// Room that a checkpoint wants beside the records.
+const CHECKPOINT_MARGIN_BYTES: u64 = 64 << 10;
 
 /// The shared half.
 struct LogArchive {
     log: Arc<Log>,
     checkpoint_bytes: u64,
-    covered: AtomicU64,
     keeper: Mutex<Keeper>,
     guard: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -65,6 +67,7 @@ pub fn open(
     let sizes = Sizes { segment_bytes: config.segment_bytes, base_bytes: config.base_bytes };
     let log = Arc::new(Log::new(disk, sizes, segments, &files)?);
     log.note_floor(recovered.oldest);
+    log.set_covered(mark.revision);
     let current = recovered.state.revision;
     let keeper = Keeper {
         checkpoint,
@@ -76,7 +79,6 @@ pub fn open(
     let archive = LogArchive {
         log: log.clone(),
         checkpoint_bytes: config.checkpoint_bytes,
-        covered: AtomicU64::new(mark.revision.get()),
         keeper: Mutex::new(keeper),
         guard: Mutex::new(Some(guard)),
     };
@@ -84,54 +86,61 @@ pub fn open(
 }
 
 impl LogArchive {
-    fn covered(&self) -> Revision {
-        Revision::new(self.covered.load(Ordering::Acquire))
-    }
-
-    fn checkpoint_due(&self, floor: Revision) -> bool {
-        let covered = self.covered();
-        self.log.bytes_changed() >= self.checkpoint_bytes
+    fn checkpoint_due(&self, floor: Revision, pressure: Pressure) -> bool {
+        let covered = self.log.covered();
+        let could_free = || self.log.newest_sealed().is_some_and(|last| last > covered);
+        (pressure != Pressure::None && could_free())
+            || self.log.bytes_changed() >= self.checkpoint_bytes
             || self.log.oldest_sealed().is_some_and(|last| last <= floor && last > covered)
     }
 
-    /// One slice of a checkpoint. Gives whether there is more.
-    fn write_slice(&self, keeper: &mut Keeper, state: &State, floor: Revision) -> Result<bool, EngineError> {
+    /// One slice of a checkpoint; on a full disk a small one.
+    fn write_slice(
+        &self,
+        keeper: &mut Keeper,
+        state: &State,
+        floor: Revision,
+        pressure: Pressure,
+    ) -> Result<(), EngineError> {
         let running = match keeper.running.take() {
             Some(running) => running,
             None => self.begin(keeper, state)?,
         };
         let Running { target, keys, done } = keeper.running.insert(running);
-        let (mut entries, mut bytes, mut at) = (Vec::new(), 0, *done);
-        while at < keys.len() && bytes < SLICE_BYTES {
+        // A changed key may have its whole leaf written anew; but never more than everything.
+        let leaf = LEAF_RECORDS * state.bytes / (state.records.len() as u64).max(1);
+        let need = pressure == Pressure::Desperate;
+        let room = self.log.room(need)?.saturating_sub(CHECKPOINT_MARGIN_BYTES);
+        let (mut entries, mut bytes, mut needed, mut at) = (Vec::new(), 0, 0, *done);
+        while at < keys.len() && bytes < SLICE_BYTES && (entries.is_empty() || needed + leaf < room) {
             let record = state.records.get(&keys[at]).map(Arc::as_ref);
             bytes += keys[at].as_bytes().len() + record.map_or(0, |record| record.size());
             entries.push(checkpoint::entry(&keys[at], record));
+            needed = (entries.len() as u64 * leaf).min(state.bytes) + bytes as u64;
             at += 1;
         }
         let is_last = at == keys.len();
+        self.log.make_room(needed + CHECKPOINT_MARGIN_BYTES, need)?;
         if is_last {
             entries.push(checkpoint::claim(*target));
         }
-        if let Err(error) = keeper.checkpoint.write(entries) {
-            let is_full = matches!(error, EngineError::NoSpace { .. });
-            return if is_full && self.log.give_up_spare()? { Ok(true) } else { Err(error) };
-        }
+        keeper.checkpoint.write(entries)?;
         *done = at;
         if is_last {
             let mark = Mark { revision: *target, floor };
             keeper.marker.write(self.log.disk().as_ref(), mark)?;
             keeper.floor = floor;
-            self.covered.store(mark.revision.get(), Ordering::Release);
+            self.log.set_covered(mark.revision);
             keeper.running = None;
             tracing::debug!(revision = %mark.revision, "checkpoint written");
         }
-        Ok(!is_last)
+        Ok(())
     }
 
     /// Decides what a new checkpoint has to write.
     fn begin(&self, keeper: &mut Keeper, state: &State) -> Result<Running, EngineError> {
         let mut keys: BTreeSet<Key> = BTreeSet::new();
-        if checkpoint::claimed(keeper.checkpoint.as_mut())? < self.covered() {
+        if checkpoint::claimed(keeper.checkpoint.as_mut())? < self.log.covered() {
             tracing::warn!("the checkpoint is missing or too old and is written anew");
             keys.extend(checkpoint::keys(keeper.checkpoint.as_mut())?);
             keys.extend(state.records.keys().cloned());
@@ -153,18 +162,18 @@ impl Archive for LogArchive {
     }
 
     fn upkeep_due(&self, floor: Revision) -> bool {
-        let removable = self.log.oldest_sealed().is_some_and(|last| last <= floor.min(self.covered()));
-        removable || self.checkpoint_due(floor) || self.log.wants_spare()
+        let removable = self.log.oldest_sealed().is_some_and(|last| last <= floor.min(self.log.covered()));
+        removable || self.checkpoint_due(floor, Pressure::None) || self.log.wants_spare()
     }
 
-    fn upkeep(&self, state: &State, floor: Revision) -> Result<bool, EngineError> {
+    fn upkeep(&self, state: &State, floor: Revision, pressure: Pressure) -> Result<bool, EngineError> {
         self.log.note_floor(floor);
-        if self.log.drop_oldest(floor.min(self.covered()))? {
+        if self.log.drop_oldest(floor.min(self.log.covered()))? {
             return Ok(true);
         }
         let mut keeper = locked(&self.keeper);
-        if keeper.running.is_some() || self.checkpoint_due(floor) {
-            self.write_slice(&mut keeper, state, floor)?;
+        if keeper.running.is_some() || self.checkpoint_due(floor, pressure) {
+            self.write_slice(&mut keeper, state, floor, pressure)?;
             return Ok(true);
         }
         drop(keeper);
@@ -182,7 +191,7 @@ impl Archive for LogArchive {
     fn close(&self, _state: &State, floor: Revision) {
         let mut keeper = locked(&self.keeper);
         if floor > keeper.floor {
-            let mark = Mark { revision: self.covered(), floor };
+            let mark = Mark { revision: self.log.covered(), floor };
             if let Err(error) = keeper.marker.write(self.log.disk().as_ref(), mark) {
                 tracing::warn!(%error, "the oldest readable revision could not be saved");
             }

@@ -138,6 +138,11 @@ impl Disk for Directory {
         fs::remove_file(self.path.join(name))
     }
 
+    fn available(&self) -> io::Result<u64> {
+        let figures = rustix::fs::statvfs(&self.path)?;
+        Ok(figures.f_bavail.saturating_mul(figures.f_frsize))
+    }
+
     fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
     }

@@ -25,6 +25,9 @@ pub trait Disk: Send + Sync {
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
+    /// Bytes that new files may still take, about.
+    fn available(&self) -> io::Result<u64>;
+
     /// Makes creations, renames and removals durable.
     fn sync(&self) -> io::Result<()>;
 }

@@ -21,7 +21,8 @@ use crate::txn::Transaction;
 
 /// Spare files kept for a full disk.
 pub const RESERVE_SPARES: usize = 2;
-/// Those of the reserve that deletes leave: room for the checkpoint that lets old segments go.
+/// Those of the reserve that deletes leave, so that there is room for the checkpoint that lets old
+/// segments go.
 const CHECKPOINT_SPARES: usize = 1;
 /// Bytes that a record's numbers and lengths may take beside its key and value, in a base.
 const RECORD_OVERHEAD: u64 = 32;
@@ -43,6 +44,7 @@ pub struct Log {
     spares: Mutex<Spares>,
     changed: Mutex<Changed>,
     floor: AtomicU64,
+    covered: AtomicU64,
 }
 
 #[derive(Default)]
@@ -93,6 +95,7 @@ impl Log {
             spares: Mutex::new(spares),
             changed: Mutex::default(),
             floor: AtomicU64::new(0),
+            covered: AtomicU64::new(0),
         })
     }
 
@@ -107,6 +110,12 @@ impl Log {
         segments.front().filter(|_| segments.len() > 1).map(|segment| segment.last())
     }
 
+    /// Last revision of the newest segment that is followed by another.
+    pub fn newest_sealed(&self) -> Option<Revision> {
+        let segments = locked(&self.segments);
+        segments.iter().nth_back(1).map(|segment| segment.last())
+    }
+
     /// Bytes of its files, spares not counted.
     pub fn bytes(&self) -> u64 {
         locked(&self.segments).iter().map(|segment| segment.file.length()).sum()
@@ -115,6 +124,24 @@ impl Log {
     /// Notes the oldest readable revision, for the titles of segments to come.
     pub fn note_floor(&self, floor: Revision) {
         self.floor.fetch_max(floor.get(), Ordering::AcqRel);
+    }
+
+    /// Notes how far the checkpoint reaches.
+    pub fn set_covered(&self, covered: Revision) {
+        self.covered.store(covered.get(), Ordering::Release);
+    }
+
+    /// How far the checkpoint reaches.
+    pub fn covered(&self) -> Revision {
+        Revision::new(self.covered.load(Ordering::Acquire))
+    }
+
+    /// Bytes of the segments that hold something the checkpoint does not.
+    fn bytes_uncovered(&self) -> u64 {
+        let covered = self.covered();
+        let segments = locked(&self.segments);
+        let uncovered = segments.iter().filter(|segment| segment.last() > covered);
+        uncovered.map(|segment| segment.file.length()).sum()
     }
 
     /// Bytes logged that the checkpoint has not taken over.
@@ -218,11 +245,27 @@ impl Log {
         Ok(())
     }
 
-    /// Removes a spare, to make room for the checkpoint on a full disk. Gives whether there was one.
-    pub fn give_up_spare(&self) -> Result<bool, EngineError> {
-        let Some((name, _)) = locked(&self.spares).files.pop() else { return Ok(false) };
-        self.disk.remove(&name).map_err(|error| io_error("remove", &name, error))?;
-        Ok(true)
+    /// Bytes that the checkpoint may take: what the disk has, in `need` with the reserve.
+    pub fn room(&self, need: bool) -> Result<u64, EngineError> {
+        let name = self.disk.name();
+        let available = self.disk.available().map_err(|error| io_error("look", &name, error))?;
+        let reserve: u64 = locked(&self.spares).files.iter().map(|(_, length)| length).sum();
+        Ok(available.saturating_add(if need { reserve } else { 0 }))
+    }
+
+    /// Sees that the disk has room for `bytes`, in `need` by giving up spares.
+    ///
+    /// # Errors
+    /// `NoSpace` if there is no such room; nothing was given up then.
+    pub fn make_room(&self, bytes: u64, need: bool) -> Result<(), EngineError> {
+        if self.room(need)? < bytes {
+            return Err(EngineError::NoSpace { at: self.disk.name(), needed: bytes });
+        }
+        while self.room(false)? < bytes {
+            let Some((spare, _)) = locked(&self.spares).files.pop() else { break };
+            self.disk.remove(&spare).map_err(|error| io_error("remove", &spare, error))?;
+        }
+        Ok(())
     }
 
     /// A file of at least `length` bytes under a spare's name: a spare, or a new one. The reserve is
@@ -237,6 +280,11 @@ impl Log {
             let file = self.disk.open(&name).map_err(|error| io_error("open", &name, error))?;
             Ok((name, file))
         };
+        // What is logged must find room in the checkpoint one day, or the log could never be given back.
+        // It takes up to twice its size there, until old leaves are given back.
+        if self.room(frees_space)? < 2 * (self.bytes_uncovered() + length) {
+            return Err(EngineError::NoSpace { at: self.disk.name(), needed: length });
+        }
         if let Some(name) = spare(RESERVE_SPARES) {
             return open(name);
         }

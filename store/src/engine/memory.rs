@@ -303,6 +303,11 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn available(&self) -> io::Result<u64> {
+        let inner = self.inner()?;
+        Ok(inner.room.map_or(u64::MAX, |room| room.saturating_sub(inner.used())))
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut inner = self.inner()?;
         inner.step()?;

@@ -2,7 +2,9 @@
 //!
 //! sled is opened when it is first needed: to recover a large state, or for the first checkpoint. Its
 //! opening runs the command `sync` twice, so a small store, which recovers from its log, must not wait
-//! for it. Every call is wrapped: a panic inside is an error here, after which sled is opened anew.
+//! for it. Every call is wrapped: a panic inside is an error here. After a
+//! failure sled is left alone until the store is opened again; the log goes on acknowledging, and keeps
+//! what the checkpoint lacks. So that a full disk is no such failure, room is looked for beforehand.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,39 +32,57 @@ type Db = sled::Db<LEAF_FANOUT>;
 /// As `Store::open`.
 pub fn open(path: &Path, config: &Config) -> Result<Opened, OpenError> {
     let (directory, lock) = directory::prepare(path)?;
-    let checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None };
+    let checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None, broken: None };
     Ok(archive::open(Arc::new(directory), Box::new(checkpoint), Box::new(lock), config)?)
 }
 
 struct SledCheckpoint {
     folder: PathBuf,
     db: Option<Db>,
+    broken: Option<String>,
 }
 
 impl SledCheckpoint {
-    /// Runs `call` on the open database; after a failure the database is let go.
+    /// Runs `call` on the open database.
     fn with<T>(
         &mut self,
         action: &'static str,
         call: impl FnOnce(&Db) -> io::Result<T>,
     ) -> Result<T, EngineError> {
-        let guarded = || {
-            let db = match self.db.take() {
-                Some(db) => db,
-                None => sled::Config::new()
-                    .path(&self.folder)
-                    .cache_capacity_bytes(CACHE_BYTES)
-                    .flush_every_ms(None)
-                    .open::<LEAF_FANOUT>()?,
-            };
-            let done = call(&db)?;
-            self.db = Some(db);
-            Ok(done)
+        if let Some(reason) = &self.broken {
+            return Err(EngineError::Stopped { reason: reason.clone() });
+        }
+        let failed = |error: io::Error| io_error(action, FOLDER, error);
+        let db = match self.db.take() {
+            Some(db) => db,
+            None => guarded(|| open_db(&self.folder)).map_err(failed)?,
         };
-        let result = catch_unwind(AssertUnwindSafe(guarded));
-        let result = result.unwrap_or_else(|_| Err(io::Error::other("sled panicked")));
-        result.map_err(|error| io_error(action, FOLDER, error))
+        match guarded(|| call(&db)) {
+            Ok(done) => {
+                self.db = Some(db);
+                Ok(done)
+            }
+            Err(error) => {
+                // Dropping it would flush it, which waits for ever for the flush that failed.
+                std::mem::forget(db);
+                self.broken = Some(format!("sled failed: {error}"));
+                Err(failed(error))
+            }
+        }
     }
+}
+
+fn open_db(folder: &Path) -> io::Result<Db> {
+    sled::Config::new()
+        .path(folder)
+        .cache_capacity_bytes(CACHE_BYTES)
+        .flush_every_ms(None)
+        .open::<LEAF_FANOUT>()
+}
+
+/// A panic inside is an error outside.
+fn guarded<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(io::Error::other("sled panicked")))
 }
 
 impl Checkpoint for SledCheckpoint {
@@ -95,9 +115,13 @@ impl Checkpoint for SledCheckpoint {
     }
 
     fn release(&mut self) {
-        let db = self.db.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(db))).is_err() {
-            tracing::warn!("sled panicked when it was closed; the next open recovers it");
+        let Some(db) = self.db.take() else { return };
+        let closed = guarded(|| {
+            drop(db);
+            Ok(())
+        });
+        if let Err(error) = closed {
+            tracing::warn!(%error, "sled was not closed in order; the next open recovers it");
         }
     }
 }
