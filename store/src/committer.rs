@@ -112,9 +112,9 @@ impl Committer {
         }
         let mut plan = Plan::new(&self.state);
         group.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
-        let mut durable = self.make_durable(&plan, false);
+        let mut durable = self.make_durable(&plan, Pressure::None);
         if matches!(durable, Err(EngineError::NoSpace { .. })) && self.make_room(Pressure::Full) {
-            durable = self.make_durable(&plan, false);
+            durable = self.make_durable(&plan, Pressure::None);
         }
         match durable {
             Ok(()) => self.publish(plan, group),
@@ -135,9 +135,9 @@ impl Committer {
         }
         let mut plan = Plan::new(&self.state);
         deletes.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
-        let mut durable = self.make_durable(&plan, true);
+        let mut durable = self.make_durable(&plan, Pressure::Full);
         if matches!(durable, Err(EngineError::NoSpace { .. })) && self.make_room(Pressure::Desperate) {
-            durable = self.make_durable(&plan, true);
+            durable = self.make_durable(&plan, Pressure::Desperate);
         }
         match durable {
             Ok(()) => self.publish(plan, deletes),
@@ -161,11 +161,11 @@ impl Committer {
         }
     }
 
-    fn make_durable(&mut self, plan: &Plan, frees_space: bool) -> Result<(), EngineError> {
+    fn make_durable(&mut self, plan: &Plan, pressure: Pressure) -> Result<(), EngineError> {
         if plan.transactions.is_empty() {
             return Ok(());
         }
-        let group = Group { before: &self.state, transactions: &plan.transactions, frees_space };
+        let group = Group { before: &self.state, transactions: &plan.transactions, pressure };
         self.engine.append(&group)
     }
 

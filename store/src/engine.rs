@@ -22,6 +22,17 @@ pub mod memory;
 #[cfg(test)]
 mod golden;
 
+/// How badly space is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pressure {
+    /// There is enough.
+    None,
+    /// A put found no room: what can be given back without loss should be.
+    Full,
+    /// A delete found no room either: the reserve may be used to win more.
+    Desperate,
+}
+
 /// Transactions that become durable together.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
@@ -29,8 +40,8 @@ pub struct Group<'a> {
     pub before: &'a State,
     /// The transactions, in order, without a gap; never empty.
     pub transactions: &'a [Arc<Transaction>],
-    /// They only free space: the engine's reserve may be used for them.
-    pub frees_space: bool,
+    /// Anything but `None`: they only free space, and the engine's reserve may be used for them.
+    pub pressure: Pressure,
 }
 
 /// What an engine found when it was opened.
@@ -52,17 +63,6 @@ pub trait Engine: Send {
     /// `NoSpace` or an error of class `Transient`: nothing is kept of the group, later groups may work.
     /// Any other: the group may or may not be found by the next open, and no later group is taken.
     fn append(&mut self, group: &Group<'_>) -> Result<(), EngineError>;
-}
-
-/// How badly space is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pressure {
-    /// There is enough.
-    None,
-    /// A put found no room: what can be given back without loss should be.
-    Full,
-    /// A delete found no room either: the reserve may be used to win more.
-    Desperate,
 }
 
 /// The shared half of an engine: reading history, and work off the commit path.

@@ -12,7 +12,7 @@ use crate::engine::codec;
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::frame::{self, ALIGN, Kind};
 use crate::engine::segment::{Segment, SegmentReader, Title, file_name, io_error, opening};
-use crate::engine::{Engine, Group, HistoryReader};
+use crate::engine::{Engine, Group, HistoryReader, Pressure};
 use crate::error::{Class, EngineError};
 use crate::key::Key;
 use crate::revision::Revision;
@@ -269,8 +269,8 @@ impl Log {
     }
 
     /// A file of at least `length` bytes under a spare's name: a spare, or a new one. The reserve is
-    /// touched only for what frees space.
-    fn take_file(&self, length: u64, frees_space: bool) -> Result<(String, Arc<dyn DiskFile>), EngineError> {
+    /// touched only under pressure.
+    fn take_file(&self, length: u64, pressure: Pressure) -> Result<(String, Arc<dyn DiskFile>), EngineError> {
         let spare = |reserve: usize| {
             let mut spares = locked(&self.spares);
             let fits = spares.files.iter().position(|(_, spare)| *spare >= length);
@@ -281,8 +281,13 @@ impl Log {
             Ok((name, file))
         };
         // What is logged must find room in the checkpoint one day, or the log could never be given back.
-        // It takes up to twice its size there, until old leaves are given back.
-        if self.room(frees_space)? < 2 * (self.bytes_uncovered() + length) {
+        // It takes up to twice its size there, until old leaves are given back; deletes make it smaller.
+        let (frees_space, share) = match pressure {
+            Pressure::None => (false, 2),
+            Pressure::Full => (true, 2),
+            Pressure::Desperate => (true, 1),
+        };
+        if self.room(frees_space)? < share * (self.bytes_uncovered() + length) {
             return Err(EngineError::NoSpace { at: self.disk.name(), needed: length });
         }
         if let Some(name) = spare(RESERVE_SPARES) {
@@ -305,7 +310,7 @@ impl Log {
     }
 
     /// Begins the segment that follows `before`, with room for `room` bytes of groups.
-    pub fn begin_segment(&self, before: &State, room: u64, frees_space: bool) -> Result<(), EngineError> {
+    pub fn begin_segment(&self, before: &State, room: u64, pressure: Pressure) -> Result<(), EngineError> {
         let size = before.bytes + before.records.len() as u64 * RECORD_OVERHEAD;
         let number = locked(&self.segments).back().map_or(1, |segment| segment.title.number + 1);
         let title = Title {
@@ -317,7 +322,7 @@ impl Log {
         };
         let bytes = opening(&title, before);
         let length = self.sizes.segment_bytes.max(bytes.len() as u64 + room).next_multiple_of(ALIGN);
-        let (name, file) = self.take_file(length, frees_space)?;
+        let (name, file) = self.take_file(length, pressure)?;
         let named = file_name(number);
         file.write_at(&bytes, 0).map_err(|error| io_error("write", &name, error))?;
         file.sync().map_err(|error| io_error("sync", &name, error))?;
@@ -394,7 +399,7 @@ impl LogWriter {
             64 + transaction.size() as u64 + transaction.changes.len() as u64 * RECORD_OVERHEAD * 2
         });
         let room = sizes.sum::<u64>() + ALIGN * 2;
-        self.log.begin_segment(group.before, room, group.frees_space)?;
+        self.log.begin_segment(group.before, room, group.pressure)?;
         let segment = locked(&self.log.segments).back().cloned();
         let Some(segment) = segment.filter(|segment| self.encode(group, segment)) else {
             return Err(EngineError::Stopped {
