@@ -17,3 +17,5 @@ pub mod namespace;
 pub mod garbage;
 pub mod pod;
 pub mod node;
+#[cfg(test)]
+mod story;
