@@ -2,12 +2,24 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use strata_client::client::Client;
+use strata_client::error::ClientError;
+use strata_model::resource::ResourceType;
+use strata_plan::controller::Controller;
 use strata_plan::deployment::Deployments;
+use strata_plan::garbage::Garbage;
+use strata_plan::namespace::Namespaces;
 use strata_plan::replicaset::ReplicaSets;
 use strata_plan::scheduler::Scheduler;
 use strata_runtime::run::{self, Options, RunError};
+
+/// Between looks at the served types, for the controllers that concern all of them.
+const LOOK: Duration = Duration::from_secs(30);
+/// Between attempts to learn them at the start.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// The controllers, in the order of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,11 +30,16 @@ pub enum Name {
     ReplicaSet,
     /// Gives pods a node.
     Scheduler,
+    /// Collects what nobody owns any more.
+    Garbage,
+    /// Empties namespaces on their way out.
+    Namespace,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Deployment, Self::ReplicaSet, Self::Scheduler];
+    pub const ALL: [Self; 5] =
+        [Self::Deployment, Self::ReplicaSet, Self::Scheduler, Self::Garbage, Self::Namespace];
 
     /// The name on the command line, of the process, of the lease.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +47,8 @@ impl Name {
             Self::Deployment => "deployment",
             Self::ReplicaSet => "replicaset",
             Self::Scheduler => "scheduler",
+            Self::Garbage => "garbage",
+            Self::Namespace => "namespace",
         }
     }
 }
@@ -65,7 +84,75 @@ pub async fn run(
         Name::Deployment => run::controller(Deployments, client, options, shutdown).await,
         Name::ReplicaSet => run::controller(ReplicaSets, client, options, shutdown).await,
         Name::Scheduler => run::controller(Scheduler, client, options, shutdown).await,
+        Name::Garbage => every_type(Garbage::new, client, options, shutdown).await,
+        Name::Namespace => every_type(Namespaces::new, client, options, shutdown).await,
     }
+}
+
+/// Runs a controller of all served types. When those change it is stopped in order and begins anew with the new ones:
+/// it remembers nothing, so nothing is lost.
+async fn every_type<C: Controller>(
+    make: impl Fn(Vec<Arc<ResourceType>>) -> C,
+    client: Client,
+    mut options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    let mut types = tokio::select! {
+        types = first_types(&client) => types,
+        () = &mut shutdown => return Ok(()),
+    };
+    loop {
+        let mut changed = None;
+        let until = async {
+            changed = tokio::select! {
+                () = &mut shutdown => None,
+                types = other_types(&client, &types) => Some(types),
+            };
+        };
+        let once = Options { ready: options.ready.take(), identity: options.identity.clone(), ..options };
+        run::controller(make(types.clone()), client.clone(), once, until).await?;
+        match changed {
+            Some(changed) => types = changed,
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn first_types(client: &Client) -> Vec<Arc<ResourceType>> {
+    loop {
+        match served(client).await {
+            Ok(types) => return types,
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "types not known yet");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+async fn other_types(client: &Client, known: &[Arc<ResourceType>]) -> Vec<Arc<ResourceType>> {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        match served(client).await {
+            Ok(types) if types != known => return types,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "types not asked for");
+            }
+        }
+    }
+}
+
+/// One version of each served type.
+async fn served(client: &Client) -> Result<Vec<Arc<ResourceType>>, ClientError> {
+    let mut types: Vec<Arc<ResourceType>> = Vec::new();
+    for one in client.types().await? {
+        if types.iter().all(|t| t.id != one.id) {
+            types.push(Arc::new(one));
+        }
+    }
+    Ok(types)
 }
 
 #[cfg(test)]
@@ -78,6 +165,9 @@ mod tests {
             assert_eq!(name.as_str().parse::<Name>().unwrap(), name);
         }
         let error = "cron".parse::<Name>().unwrap_err().to_string();
-        assert_eq!(error, "there is no controller \"cron\" (there are: deployment, replicaset, scheduler)");
+        assert_eq!(
+            error,
+            "there is no controller \"cron\" (there are: deployment, replicaset, scheduler, garbage, namespace)"
+        );
     }
 }

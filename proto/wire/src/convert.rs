@@ -95,19 +95,14 @@ pub fn describe(resource: &ResourceType) -> v1::TypeDescription {
 
 /// A type as discovery described it, for clients that meet it only there.
 pub fn described(description: v1::TypeDescription) -> ResourceType {
-    use strata_model::resource::{ALL_VERBS, Scope, Subresource, Verb};
+    use strata_model::resource::{Scope, Subresource, Verb};
     let place = description.resource.unwrap_or_default();
     let subresources: Vec<Subresource> = description
         .subresources
         .into_iter()
         .map(|s| {
-            let readable = s.verbs.iter().any(|v| v == Verb::Get.as_str());
             let body = (!s.version.is_empty()).then(|| (s.group.into(), s.version.into(), s.kind.into()));
-            let verbs: &'static [Verb] = if readable {
-                strata_model::resource::READ_WRITE
-            } else {
-                strata_model::resource::CREATE_ONLY
-            };
+            let verbs = Verb::set(s.verbs.iter().map(String::as_str));
             Subresource { name: s.name.into(), body, verbs }
         })
         .collect();
@@ -119,7 +114,7 @@ pub fn described(description: v1::TypeDescription) -> ResourceType {
         short_names: description.short_names.into_iter().map(Into::into).collect::<Vec<_>>().into(),
         categories: description.categories.into_iter().map(Into::into).collect::<Vec<_>>().into(),
         scope: if description.namespaced { Scope::Namespaced } else { Scope::Cluster },
-        verbs: ALL_VERBS,
+        verbs: Verb::set(description.verbs.iter().map(String::as_str)),
         subresources: subresources.into(),
         counts_generation: false,
     }
@@ -147,5 +142,7 @@ mod tests {
         assert_eq!((&known.id, &known.kind), (&builtin::DEPLOYMENT.id, &builtin::DEPLOYMENT.kind));
         assert_eq!(known.short_names, builtin::DEPLOYMENT.short_names);
         assert!(known.has_status() && known.is_namespaced());
+        assert_eq!(known.verbs, builtin::DEPLOYMENT.verbs);
+        assert_eq!(known.subresources, builtin::DEPLOYMENT.subresources);
     }
 }

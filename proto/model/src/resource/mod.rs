@@ -6,7 +6,9 @@ pub mod builtin;
 mod registry;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 pub use registry::{Lookup, Registry};
 
@@ -74,6 +76,29 @@ impl Verb {
             Self::Update => "update",
             Self::Watch => "watch",
         }
+    }
+}
+
+impl Verb {
+    const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+
+    /// The verbs among these words, in order. Words that are no verb are left out. Each set is kept once for the life
+    /// of the process; there are at most 256.
+    pub fn set<'a>(words: impl IntoIterator<Item = &'a str>) -> &'static [Self] {
+        static KEPT: Mutex<BTreeMap<Vec<Verb>, &'static [Verb]>> = Mutex::new(BTreeMap::new());
+        let words: Vec<&str> = words.into_iter().collect();
+        let set: Vec<Self> = Self::ALL.into_iter().filter(|v| words.contains(&v.as_str())).collect();
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entry(set).or_insert_with_key(|set| Box::leak(set.clone().into_boxed_slice()))
     }
 }
 
@@ -158,5 +183,18 @@ impl ResourceType {
     /// Whether the type keeps its status apart from its spec.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_verbs_is_kept_once() {
+        let words = ["watch", "get", "approve", "get"];
+        assert_eq!(Verb::set(words), &[Verb::Get, Verb::Watch]);
+        assert!(std::ptr::eq(Verb::set(words), Verb::set(["get", "watch"])));
+        assert_eq!(Verb::set(ALL_VERBS.iter().map(|v| v.as_str())), ALL_VERBS);
     }
 }
