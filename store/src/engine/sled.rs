@@ -6,10 +6,10 @@
 //! failure sled is left alone until the store is opened again; the log goes on acknowledging, and keeps
 //! what the checkpoint lacks. So that a full disk is no such failure, room is looked for beforehand.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use crate::config::Config;
 use crate::engine::checkpoint::{Checkpoint, Entry, Visit};
@@ -19,6 +19,10 @@ use crate::error::{EngineError, OpenError};
 
 /// Name of sled's folder.
 const FOLDER: &str = "sled";
+/// Name of the folder in it where sled keeps its metadata, and of the files there.
+const METADATA_FOLDER: &str = "metadata";
+const SNAPSHOT_PREFIX: &str = "snapshot_";
+const LOG_PREFIX: &str = "log_";
 /// Keys in a leaf: what is written for one changed key grows with it.
 const LEAF_FANOUT: usize = 64;
 /// Memory that sled may keep leaves in; they are read only when a store opens.
@@ -73,11 +77,38 @@ impl SledCheckpoint {
 }
 
 fn open_db(folder: &Path) -> io::Result<Db> {
+    mend(&folder.join(METADATA_FOLDER))?;
     sled::Config::new()
         .path(folder)
         .cache_capacity_bytes(CACHE_BYTES)
         .flush_every_ms(None)
         .open::<LEAF_FANOUT>()
+}
+
+/// Undoes a half-done opening. sled opens by writing a snapshot of its metadata, numbered like the last
+/// log in it, removing snapshot and logs that went before, and beginning the next log. Killed in front
+/// of that last step it leaves a snapshot with no log after it, and then its next opening writes the
+/// same number again and removes that as the one before: everything is lost. An empty log gives the
+/// next opening a new number.
+fn mend(metadata: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(metadata) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    let (mut snapshot, mut log) = (None, None);
+    for entry in entries {
+        let Ok(name) = entry?.file_name().into_string() else { continue };
+        let number = |prefix: &str| u64::from_str_radix(name.strip_prefix(prefix)?, 16).ok();
+        snapshot = snapshot.max(number(SNAPSHOT_PREFIX));
+        log = log.max(number(LOG_PREFIX));
+    }
+    match snapshot {
+        Some(number) if log.is_none_or(|log| log <= number) => {
+            fs::File::create(metadata.join(format!("{LOG_PREFIX}{:016x}", number + 1)))?.sync_all()?;
+            fs::File::open(metadata)?.sync_all()
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A panic inside is an error outside.
@@ -122,6 +153,32 @@ impl Checkpoint for SledCheckpoint {
         });
         if let Err(error) = closed {
             tracing::warn!(%error, "sled was not closed in order; the next open recovers it");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_that_was_killed_before_its_last_step_loses_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let open = || SledCheckpoint { folder: home.path().join(FOLDER), db: None, broken: None };
+        let mut checkpoint = open();
+        checkpoint.write(vec![(b"key".to_vec(), Some(b"value".to_vec()))]).unwrap();
+        checkpoint.release();
+        for _ in 0..3 {
+            let mut checkpoint = open();
+            assert_eq!(checkpoint.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+            checkpoint.release();
+            // As after a kill: the new snapshot is there, the next log is not.
+            for entry in fs::read_dir(home.path().join(FOLDER).join(METADATA_FOLDER)).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_name().to_string_lossy().starts_with(LOG_PREFIX) {
+                    fs::remove_file(entry.path()).unwrap();
+                }
+            }
         }
     }
 }
