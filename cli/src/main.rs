@@ -5,6 +5,8 @@ mod output;
 
 mod manifest;
 
+mod why;
+
 mod commands;
 
 mod roles;

@@ -39,6 +39,8 @@ mod logs;
 
 mod wait;
 
+mod why;
+
 mod explain;
 
 mod api;
@@ -82,6 +84,9 @@ pub enum ResourceCommand {
     /// Print objects, and then every change, until Ctrl-C
     #[command(after_help = get::EXAMPLES)]
     Watch(With<get::WatchArgs>),
+    /// Say what an object waits for, through all layers down to its processes
+    #[command(after_help = why::EXAMPLES)]
+    Why(With<why::WhyArgs>),
     /// Say what a type and its fields are
     #[command(after_help = explain::EXAMPLES)]
     Explain(With<explain::ExplainArgs>),
@@ -166,6 +171,7 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
     match command {
         C::Get(with) => online(before, with, get::get).await,
         C::Watch(with) => online(before, with, get::watch).await,
+        C::Why(with) => online(before, with, why::run).await,
         C::Explain(with) => online(before, with, explain::run).await,
         C::Logs(with) => online(before, with, logs::run).await,
         C::Apply(with) => online(before, with, apply::run).await,

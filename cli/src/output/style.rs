@@ -24,6 +24,7 @@ pub struct Painter {
 
 impl Painter {
     /// Leaves text as it is.
+    #[cfg(test)]
     pub const PLAIN: Self = Self { colour: false };
 
     /// The text in a tone.
