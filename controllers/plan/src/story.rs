@@ -232,7 +232,7 @@ impl Story {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn whatever_happens_the_world_comes_to_rest_as_asked(
         script in prop::collection::vec((deeds(), 1usize..4, 0usize..3, 1usize..4), 1..10),

@@ -486,3 +486,29 @@ fn a_settled_deployment_writes_nothing() {
     let plan = stage.world.plan(&Deployments, &Key::new(&DEPLOYMENT, key("web")), at(100_000));
     assert_eq!(plan, Plan::settled());
 }
+
+#[test]
+fn slow_steps_extend_the_deadline() {
+    let mut stage = Stage::new(usize::MAX, 6, json!({}));
+    stage.pace = 1;
+    while stage.turn() {
+        for wait in [0, 0, 400] {
+            // Each step comes in time, all of them together far beyond the deadline.
+            stage.clock += wait;
+            stage.world.turn(&ReplicaSets, at(stage.clock), stage.limit);
+            stage.world.turn(&Deployments, at(stage.clock), stage.limit);
+        }
+        let conditions = stage.deployment()["status"]["conditions"].take();
+        assert!(!conditions.to_string().contains(progress::TIMED_OUT), "{conditions}");
+    }
+    assert_eq!(stage.reason(), progress::AVAILABLE);
+}
+
+#[test]
+fn sets_with_replicas_are_never_pruned() {
+    staged(10, json!({"spec": {"revisionHistoryLimit": 0}}), |stage| {
+        stage.settle().image("bad").settle();
+        stage.patch(json!({"spec": {"paused": true}})).image("i:3").settle();
+        assert_eq!(stage.sizes(), sizes(&[("i:1", 8), ("bad", 5)]));
+    });
+}
