@@ -101,6 +101,12 @@ pub trait Reconcile: Send + Sync + 'static {
     /// What is watched, and to which keys it leads.
     fn watches(&self) -> Vec<Watched>;
 
+    /// Told once, when the cache is complete and (where there is a lease) this process leads, before the first key: the
+    /// place to wake keys that no object leads to.
+    fn started(&self, context: &Context) {
+        let _ = context;
+    }
+
     /// Looks at one key and acts. Runs at most once at a time for a key. Must be over by [`Context::deadline`]; is
     /// dropped, at any await, some time after it, and when the process has drained long enough.
     fn reconcile(&self, job: &Job, context: &Context) -> impl Future<Output = Outcome> + Send;

@@ -79,12 +79,17 @@ pub async fn run<R: Reconcile>(
     let mut running: JoinSet<Ended> = JoinSet::new();
     let mut asked = Instant::now();
     let mut synced = false;
+    let mut started = false;
     loop {
         synced = synced || shared.core().cache.is_synced();
         if let Some(ready) = ready.take_if(|_| synced) {
             ready();
         }
         let active = synced && *leads.borrow_and_update();
+        if active && !started {
+            started = true;
+            reconciler.started(&context);
+        }
         while active && running.len() < limits.concurrency.max(1) {
             let now = shared.now();
             let Some(job) = shared.core().queue.pop(now) else { break };
