@@ -85,19 +85,24 @@ pub fn launch(
     if command.is_empty() && node.needs_command {
         return Err(Held::config("no command specified: this image brings none, so set `command`"));
     }
+    Ok(Launch { command, env, ..bare(pod, container, key) })
+}
+
+/// What is known of a container without its command and variables.
+pub fn bare(pod: &Pod, container: &Container, key: ContainerKey) -> Launch {
     let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
-    Ok(Launch {
+    Launch {
         key,
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
         pod_name: pod.metadata.name.clone().unwrap_or_default(),
         image: container.image.clone().unwrap_or_default(),
-        command,
-        env,
+        command: Vec::new(),
+        env: Vec::new(),
         working_dir: container.working_dir.clone().filter(|dir| !dir.is_empty()),
         backoff_seconds: 0,
         grace_seconds: u32::try_from(grace.max(0)).unwrap_or(u32::MAX),
         annotations: pod.metadata.annotations.clone().unwrap_or_default(),
-    })
+    }
 }
 
 /// What this node cannot give a container.

@@ -90,6 +90,25 @@ impl PodPlan {
     }
 }
 
+/// What a pod's status says is running in the node's runtime, and since when: for a runtime without memory.
+pub fn remembered(pod: &Pod, node: &NodeFacts) -> Vec<(Launch, Timestamp)> {
+    let (Some(spec), Some(status)) = (pod.spec.as_ref(), pod.status.as_ref()) else { return Vec::new() };
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let prefix = format!("{}://", node.runtime);
+    let told =
+        status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    let running = told.filter_map(|told| {
+        let started_at = told.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0;
+        told.container_id.as_ref().filter(|id| id.starts_with(&prefix))?;
+        let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+        let container = containers.into_iter().find(|container| container.name == told.name)?;
+        let attempt = u32::try_from(told.restart_count).ok()?;
+        let key = ContainerKey::new(uid, &told.name, attempt).ok()?;
+        Some((environment::bare(pod, container, key), started_at))
+    });
+    running.collect()
+}
+
 /// The plan for containers whose pod is gone: all of it ends and is removed.
 pub fn plan_gone(pod: &str, containers: &[ObservedContainer]) -> PodPlan {
     let mut plan = PodPlan::default();

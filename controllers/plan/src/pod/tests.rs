@@ -104,14 +104,7 @@ impl Scene {
         };
         let mut observed = Observed {
             pod,
-            node: NodeFacts {
-                runtime: "process".into(),
-                host_ip: "127.0.0.1".into(),
-                pod_ip: "127.0.0.1".into(),
-                user: Some(0),
-                mounts: false,
-                needs_command: false,
-            },
+            node: node(),
             containers: self.containers.clone(),
             findings: self.findings.clone(),
             refused_images: self.refused_images.clone(),
@@ -262,6 +255,17 @@ fn exit(code: i32, of: &ObservedContainer, now: Timestamp) -> Exit {
         started_at,
         finished_at: now,
         interrupted: false,
+    }
+}
+
+fn node() -> NodeFacts {
+    NodeFacts {
+        runtime: "process".into(),
+        host_ip: "127.0.0.1".into(),
+        pod_ip: "127.0.0.1".into(),
+        user: Some(0),
+        mounts: false,
+        needs_command: false,
     }
 }
 

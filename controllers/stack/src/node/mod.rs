@@ -4,3 +4,4 @@ pub mod procfs;
 pub mod attempt;
 pub mod shim;
 pub mod runtime;
+pub mod agent;

@@ -196,6 +196,20 @@ fn a_container_whose_traces_are_lost_is_a_restart() {
 }
 
 #[test]
+fn what_a_status_says_is_running_can_be_remembered_and_nothing_else() {
+    let mut scene = Scene::new(one(json!({})), Pace::Whole);
+    scene.settle();
+    scene.die("c", 1);
+    scene.settle();
+    let pod = || scene.world.get(&builtin::POD.id, &scene.key).unwrap().decode().unwrap();
+    let node = |runtime: &str| NodeFacts { runtime: runtime.into(), ..node() };
+    let remembered = super::super::plan::remembered(&pod(), &node("process"));
+    let [(launch, started_at)] = &remembered[..] else { panic!("{remembered:?}") };
+    assert_eq!((launch.key.clone(), *started_at), (scene.newest("c"), scene.now));
+    assert!(super::super::plan::remembered(&pod(), &node("simulated")).is_empty());
+}
+
+#[test]
 fn a_closed_readiness_gate_keeps_a_pod_from_being_ready() {
     let mut spec = one(json!({}));
     spec["readinessGates"] = json!([{"conditionType": "example.com/go"}]);

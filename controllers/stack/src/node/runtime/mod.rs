@@ -124,6 +124,9 @@ pub trait Runtime: Send + Sync {
     /// call can only shorten the grace. One that is over already counts as stopped.
     fn stop(&self, key: &ContainerKey, grace: Duration, cause: StopCause) -> Result<(), RuntimeError>;
 
+    /// The termination grace that an attempt was started with.
+    fn grace(&self, key: &ContainerKey) -> Duration;
+
     /// Removes an attempt that is over, its log included. Gone already counts as done.
     fn remove(&self, key: &ContainerKey) -> Result<(), RuntimeError>;
 

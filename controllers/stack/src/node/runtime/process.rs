@@ -347,6 +347,16 @@ impl Runtime for ProcessRuntime {
         Ok(())
     }
 
+    fn grace(&self, key: &ContainerKey) -> Duration {
+        match self.shared.dir(key).facts() {
+            Ok(facts) => Duration::from_secs(facts.map_or(0, |facts| u64::from(facts.grace_seconds))),
+            Err(error) => {
+                warn!(%key, error = &error as &dyn std::error::Error, "cannot read the facts of an attempt");
+                Duration::ZERO
+            }
+        }
+    }
+
     fn remove(&self, key: &ContainerKey) -> Result<(), RuntimeError> {
         let dir = self.shared.dir(key);
         if !dir.path().exists() {

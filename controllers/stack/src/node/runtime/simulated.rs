@@ -245,6 +245,10 @@ impl Runtime for SimulatedRuntime {
         Ok(())
     }
 
+    fn grace(&self, _: &ContainerKey) -> Duration {
+        Duration::ZERO
+    }
+
     fn remove(&self, key: &ContainerKey) -> Result<(), RuntimeError> {
         let mut world = self.shared.world();
         let Some(container) = world.container(key) else { return Ok(()) };
