@@ -1,0 +1,199 @@
+//! What a user may do: one readable table of rules by group and name. Pure; knows no requests beyond their attributes.
+
+use strata_model::status::{About, Reason, Status};
+
+use crate::authn::{AUTHENTICATED, User};
+use crate::refusal::Refusal;
+
+/// Group that may do everything.
+pub const MASTERS: &str = "system:masters";
+/// Group of the node agents; the common name is `system:node:<name>`.
+pub const NODES: &str = "system:nodes";
+/// Group of the controllers; the common name is `system:controller:<name>`.
+pub const CONTROLLERS: &str = "system:controllers";
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// `get`, `list`, ...
+    pub verb: &'a str,
+    /// API group; empty for core.
+    pub group: &'a str,
+    /// Plural.
+    pub resource: &'a str,
+    /// Subresource, or empty.
+    pub subresource: &'a str,
+    /// Namespace, or empty for all or none.
+    pub namespace: &'a str,
+    /// Name, or empty.
+    pub name: &'a str,
+}
+
+/// Whom a rule is for.
+enum Who {
+    Group(&'static str),
+    User(&'static str),
+}
+
+/// One rule: who may use which verbs on which `resource[/subresource]`, in one namespace or (empty) everywhere.
+/// `*` stands for all verbs, or for all resources including their subresources.
+struct Rule {
+    who: Who,
+    verbs: &'static [&'static str],
+    resources: &'static [&'static str],
+    namespace: &'static str,
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+const CHANGE: &[&str] = &["get", "list", "watch", "update", "patch"];
+const STATUS: &[&str] = &["get", "update", "patch"];
+
+const fn group(name: &'static str, verbs: &'static [&'static str], resources: &'static [&'static str]) -> Rule {
+    Rule { who: Who::Group(name), verbs, resources, namespace: "" }
+}
+
+const fn user(name: &'static str, verbs: &'static [&'static str], resources: &'static [&'static str]) -> Rule {
+    Rule { who: Who::User(name), verbs, resources, namespace: "" }
+}
+
+const DEPLOYMENT: &str = "system:controller:deployment";
+const REPLICASET: &str = "system:controller:replicaset";
+const SCHEDULER: &str = "system:controller:scheduler";
+const GARBAGE: &str = "system:controller:garbage";
+const NAMESPACE: &str = "system:controller:namespace";
+
+static RULES: &[Rule] = &[
+    group(MASTERS, &["*"], &["*"]),
+    // Anybody known may ask who they are and what they may do.
+    group(AUTHENTICATED, &["create"], &["selfsubjectreviews", "selfsubjectaccessreviews"]),
+    // A node agent holds pods to its machine and reports on them, on itself and by events.
+    group(NODES, READ, &["pods", "namespaces", "configmaps", "secrets", "serviceaccounts"]),
+    group(NODES, &["create", "delete"], &["pods"]),
+    group(NODES, STATUS, &["pods/status", "nodes/status"]),
+    group(NODES, WRITE, &["nodes"]),
+    group(NODES, &["create", "patch", "update"], &["events"]),
+    Rule { who: Who::Group(NODES), verbs: WRITE, resources: &["leases"], namespace: "kube-node-lease" },
+    // Every controller reports by events, and elects its leader in kube-system.
+    group(CONTROLLERS, &["create", "patch", "update"], &["events"]),
+    Rule { who: Who::Group(CONTROLLERS), verbs: WRITE, resources: &["leases"], namespace: "kube-system" },
+    user(DEPLOYMENT, CHANGE, &["deployments"]),
+    user(DEPLOYMENT, STATUS, &["deployments/status"]),
+    user(DEPLOYMENT, WRITE, &["replicasets"]),
+    user(DEPLOYMENT, READ, &["pods"]),
+    user(REPLICASET, CHANGE, &["replicasets"]),
+    user(REPLICASET, STATUS, &["replicasets/status"]),
+    user(REPLICASET, WRITE, &["pods"]),
+    user(SCHEDULER, READ, &["pods", "nodes"]),
+    user(SCHEDULER, &["create"], &["pods/binding"]),
+    user(SCHEDULER, STATUS, &["pods/status"]),
+    user(GARBAGE, &["get", "list", "watch", "update", "patch", "delete"], &["*"]),
+    user(NAMESPACE, &["get", "list", "watch", "update", "patch", "delete", "deletecollection"], &["*"]),
+    user(NAMESPACE, &["create"], &["serviceaccounts", "configmaps"]),
+];
+
+/// Paths outside the resources that everybody may read.
+const PUBLIC_PATHS: &[&str] = &["/healthz", "/livez", "/readyz", "/version"];
+/// Paths outside the resources that every known user may read.
+const KNOWN_PATHS: &[&str] = &["/", "/api", "/apis", "/openapi"];
+
+fn concerns(rule: &Rule, who: &User) -> bool {
+    match rule.who {
+        Who::Group(group) => who.is_in(group),
+        // A controller's name counts only together with the group that its certificate gives.
+        Who::User(name) => who.name == name && who.is_in(CONTROLLERS),
+    }
+}
+
+fn covers(rule: &Rule, asked: &Attributes<'_>) -> bool {
+    let verb = rule.verbs.iter().any(|v| *v == "*" || *v == asked.verb);
+    let place = rule.namespace.is_empty() || rule.namespace == asked.namespace;
+    let resource = rule.resources.iter().any(|r| match r.split_once('/') {
+        _ if *r == "*" => true,
+        Some((resource, sub)) => resource == asked.resource && sub == asked.subresource,
+        None => *r == asked.resource && asked.subresource.is_empty(),
+    });
+    verb && place && resource
+}
+
+/// Whether the user may do it.
+pub fn allows(who: &User, asked: &Attributes<'_>) -> bool {
+    RULES.iter().any(|rule| concerns(rule, who) && covers(rule, asked))
+}
+
+/// Whether the user may read a path that is no resource.
+pub fn allows_path(who: &User, path: &str) -> bool {
+    let under = |root: &&str| path == *root || (*root != "/" && path.starts_with(&format!("{root}/")));
+    who.is_in(MASTERS)
+        || PUBLIC_PATHS.iter().any(|root| under(&root))
+        || (who.is_in(AUTHENTICATED) && KNOWN_PATHS.iter().any(|root| under(&root)))
+}
+
+/// The refusal of something that is not allowed.
+pub fn denied(who: &User, asked: &Attributes<'_>) -> Refusal {
+    let resource = match asked.subresource {
+        "" => asked.resource.to_owned(),
+        sub => format!("{}/{sub}", asked.resource),
+    };
+    let place = match asked.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace \"{namespace}\""),
+    };
+    let why = format!(
+        "User \"{}\" cannot {} resource \"{resource}\" in API group \"{}\" {place}",
+        who.name, asked.verb, asked.group
+    );
+    let about = About { group: asked.group, resource: asked.resource, kind: "", name: asked.name };
+    Box::new(Status::forbidden(about, &why))
+}
+
+/// The refusal of a path that is not allowed.
+pub fn denied_path(who: &User, path: &str, verb: &str) -> Refusal {
+    let message = format!("forbidden: User \"{}\" cannot {verb} path \"{path}\"", who.name);
+    let details = strata_model::status::Details::default();
+    Box::new(Status::failure(Reason::Forbidden, message).with_details(details))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask<'a>(verb: &'a str, resource: &'a str, subresource: &'a str, namespace: &'a str) -> Attributes<'a> {
+        Attributes { verb, group: "", resource, subresource, namespace, name: "" }
+    }
+
+    #[test]
+    fn everyone_may_do_what_their_layer_needs_and_no_more() {
+        let of = |name: &str, group: &str| User::known(name, "", vec![group.to_owned()]);
+        let scheduler = of(SCHEDULER, CONTROLLERS);
+        assert!(allows(&scheduler, &ask("create", "pods", "binding", "a")));
+        assert!(!allows(&scheduler, &ask("create", "pods", "", "a")));
+        assert!(allows(&scheduler, &ask("update", "leases", "", "kube-system")));
+        assert!(!allows(&scheduler, &ask("update", "leases", "", "default")));
+        assert!(!allows(&of(SCHEDULER, "people"), &ask("create", "pods", "binding", "a")));
+        let node = of("system:node:n1", NODES);
+        assert!(allows(&node, &ask("patch", "pods", "status", "a")));
+        assert!(!allows(&node, &ask("create", "deployments", "", "a")));
+        assert!(allows(&of("root", MASTERS), &ask("delete", "anything", "at/all", "")));
+        assert!(!allows(&of("eve", "people"), &ask("list", "pods", "", "a")));
+    }
+
+    #[test]
+    fn denials_read_as_clients_expect() {
+        let eve = User::known("eve", "", vec![]);
+        let status = denied(&eve, &ask("list", "configmaps", "", "q8"));
+        assert_eq!(
+            status.message,
+            "configmaps is forbidden: User \"eve\" cannot list resource \"configmaps\" in API group \"\" \
+             in the namespace \"q8\""
+        );
+    }
+
+    #[test]
+    fn strangers_see_health_and_version_only() {
+        let stranger = User::anonymous();
+        assert!(allows_path(&stranger, "/readyz/store") && allows_path(&stranger, "/version"));
+        assert!(!allows_path(&stranger, "/api") && !allows_path(&stranger, "/metrics"));
+        assert!(allows_path(&User::known("eve", "", vec![]), "/openapi/v3/api/v1"));
+    }
+}

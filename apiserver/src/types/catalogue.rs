@@ -1,0 +1,107 @@
+//! Everything that is served: each type's descriptor with its rules. The one place where the two meet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strata_model::resource::{GroupResource, Registry, ResourceType, builtin};
+
+use super::review::{REVIEWS, Review};
+use super::rules::{PLAIN, Rules};
+use super::{config, deployment, event, lease, namespace, node, pod, print, replica_set};
+
+/// A type as it is served.
+pub struct Served {
+    /// What it is called and what may be asked of it.
+    pub resource: ResourceType,
+    /// What the server knows of it.
+    pub rules: &'static Rules,
+}
+
+/// Which rules are whose. A type that is not here is plain.
+static RULES: &[(&ResourceType, &Rules)] = &[
+    (&builtin::CONFIG_MAP, &config::CONFIG_MAP),
+    (&builtin::EVENT, &event::EVENT),
+    (&builtin::NAMESPACE, &namespace::NAMESPACE),
+    (&builtin::NODE, &node::NODE),
+    (&builtin::POD, &pod::POD),
+    (&builtin::SECRET, &config::SECRET),
+    (&builtin::SERVICE_ACCOUNT, &config::SERVICE_ACCOUNT),
+    (&builtin::DEPLOYMENT, &deployment::DEPLOYMENT),
+    (&builtin::REPLICA_SET, &replica_set::REPLICA_SET),
+    (&builtin::LEASE, &lease::LEASE),
+];
+
+static PLAIN_RULES: Rules = Rules {
+    row: |object, now| vec![print::name(object), print::created(object, now)],
+    ..PLAIN
+};
+
+/// All served types, found by their path.
+pub struct Catalogue {
+    served: Vec<Arc<Served>>,
+    by_path: BTreeMap<(String, String, String), Arc<Served>>,
+}
+
+impl Catalogue {
+    /// The catalogue of a registry's types.
+    pub fn new(registry: &Registry) -> Self {
+        let served: Vec<Arc<Served>> = registry
+            .types()
+            .iter()
+            .map(|resource| Arc::new(Served { resource: (**resource).clone(), rules: rules_of(&resource.id) }))
+            .collect();
+        let path = |s: &Served| {
+            let r = &s.resource;
+            (r.id.group.to_string(), r.version.to_string(), r.id.resource.to_string())
+        };
+        let by_path = served.iter().map(|s| (path(s), Arc::clone(s))).collect();
+        Self { served, by_path }
+    }
+
+    /// The type at a path.
+    pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<Served>> {
+        self.by_path.get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
+    }
+
+    /// The type of an identity, in its first version.
+    pub fn by_id(&self, id: &GroupResource) -> Option<&Arc<Served>> {
+        self.served.iter().find(|s| s.resource.id == *id)
+    }
+
+    /// All types, in the order of the registry.
+    pub fn all(&self) -> &[Arc<Served>] {
+        &self.served
+    }
+
+    /// The review at a path.
+    pub fn review(&self, group: &str, version: &str, resource: &str) -> Option<&'static Review> {
+        REVIEWS.iter().find(|r| r.group == group && r.version == version && r.resource == resource)
+    }
+
+    /// Groups and their versions, core first, in the order that clients prefer.
+    pub fn groups(&self) -> Vec<(String, Vec<String>)> {
+        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        let own = self.served.iter().map(|s| (s.resource.id.group.to_string(), s.resource.version.to_string()));
+        let reviews = REVIEWS.iter().map(|r| (r.group.to_owned(), r.version.to_owned()));
+        for (group, version) in own.chain(reviews) {
+            match groups.iter_mut().find(|(g, _)| *g == group) {
+                Some((_, versions)) if versions.contains(&version) => {}
+                Some((_, versions)) => versions.push(version),
+                None => groups.push((group, vec![version])),
+            }
+        }
+        groups.sort_by_key(|(group, _)| rank(group));
+        groups
+    }
+}
+
+/// The place of a group in discovery; it decides which group kubectl prefers for a short name.
+fn rank(group: &str) -> usize {
+    const ORDER: &[&str] =
+        &["", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io"];
+    ORDER.iter().position(|g| *g == group).unwrap_or(ORDER.len())
+}
+
+fn rules_of(id: &GroupResource) -> &'static Rules {
+    RULES.iter().find(|(resource, _)| resource.id == *id).map_or(&PLAIN_RULES, |(_, rules)| rules)
+}

@@ -1,0 +1,129 @@
+//! What the server must know of a type beyond its descriptor. Data and plain functions; knows no type itself.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use strata_model::field::FieldError;
+use strata_model::names::{self, NameRule};
+
+/// The faults found in an object.
+pub type Faults = Vec<FieldError>;
+
+/// A column of a type's Table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Heading; clients print it in capitals.
+    pub name: &'static str,
+    /// `string` or `integer`.
+    pub kind: &'static str,
+    /// Whether it is shown with `-o wide` only.
+    pub wide: bool,
+    /// What it shows.
+    pub description: &'static str,
+}
+
+/// A column of text.
+pub const fn column(name: &'static str, description: &'static str) -> Column {
+    Column { name, kind: "string", wide: false, description }
+}
+
+/// A column of whole numbers.
+pub const fn number(name: &'static str, description: &'static str) -> Column {
+    Column { name, kind: "integer", wide: false, description }
+}
+
+/// A column of text for `-o wide`.
+pub const fn wide(name: &'static str, description: &'static str) -> Column {
+    Column { name, kind: "string", wide: true, description }
+}
+
+/// The first column of most types.
+pub const NAME: Column = column("Name", "The name of the object, unique in its namespace.");
+/// The age column of most types.
+pub const AGE: Column = column("Age", "How long ago the object was created.");
+
+/// A field that field selectors of a type may name.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name in selectors.
+    pub name: &'static str,
+    /// Where it is: JSON pointers of which the first with a value counts.
+    pub pointers: &'static [&'static str],
+    /// Its value where it is absent.
+    pub absent: &'static str,
+}
+
+/// A field found at one place.
+pub const fn field(name: &'static str, pointers: &'static [&'static str]) -> Field {
+    Field { name, pointers, absent: "" }
+}
+
+/// A field of `true` or `false`.
+pub const fn switch(name: &'static str, pointers: &'static [&'static str]) -> Field {
+    Field { name, pointers, absent: "false" }
+}
+
+/// The rules of one type. `PLAIN` has none; types name where they differ.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// What names look like.
+    pub name: NameRule,
+    /// Fills what a client left out; on every write, and a second time changes nothing.
+    pub defaults: fn(&mut Value),
+    /// What a create sets itself or does not take from the client.
+    pub create: fn(&mut Value),
+    /// What an update takes from the old object (second argument) instead of the client.
+    pub update: fn(&mut Value, &Value),
+    /// Faults of an object by itself.
+    pub validate: fn(&Value, &mut Faults),
+    /// Faults of a change to (first) from (second).
+    pub validate_update: fn(&Value, &Value, &mut Faults),
+    /// Sentences that the writer should see though the object is fine.
+    pub warnings: fn(&Value) -> Vec<String>,
+    /// Columns of the Table.
+    pub columns: &'static [Column],
+    /// The cells of an object's row, one a column.
+    pub row: fn(&Value, Timestamp) -> Vec<Value>,
+    /// Fields that selectors may name, beside name and namespace.
+    pub fields: &'static [Field],
+    /// Whether an update must name the revision it replaces.
+    pub revision_required: bool,
+    /// Whether an update of a missing object creates it.
+    pub create_on_update: bool,
+    /// Whether a create keeps the status that the client sent.
+    pub keeps_status: bool,
+    /// Whether a status write may also change labels.
+    pub status_labels: bool,
+    /// Whether objects are asked to end before they are removed (pods).
+    pub graceful: bool,
+    /// Whether something must still be done before an object that is being deleted may go.
+    pub holds: fn(&Value) -> bool,
+    /// What the mark of a deletion changes beside metadata.
+    pub mark: fn(&mut Value),
+    /// Names that may not be deleted.
+    pub protected: &'static [&'static str],
+    /// Seconds after its last change at which an object goes by itself.
+    pub expires_after_seconds: Option<i64>,
+}
+
+/// A type without rules of its own.
+pub const PLAIN: Rules = Rules {
+    name: names::dns_subdomain,
+    defaults: |_| {},
+    create: |_| {},
+    update: |_, _| {},
+    validate: |_, _| {},
+    validate_update: |_, _, _| {},
+    warnings: |_| Vec::new(),
+    columns: &[NAME, AGE],
+    row: |_, _| Vec::new(),
+    fields: &[],
+    revision_required: false,
+    create_on_update: false,
+    keeps_status: false,
+    status_labels: false,
+    graceful: false,
+    holds: |object| !crate::value::list(object, &["metadata", "finalizers"]).is_empty(),
+    mark: |_| {},
+    protected: &[],
+    expires_after_seconds: None,
+};
