@@ -9,3 +9,29 @@ pub mod protobuf;
 pub mod patch;
 
 pub mod openapi;
+
+pub mod version;
+
+pub mod refusal;
+
+pub mod value;
+
+pub mod authn;
+
+pub mod authz;
+
+pub mod types;
+
+pub mod storage;
+
+pub mod selection;
+
+pub mod strategy;
+
+pub mod deletion;
+
+pub mod paging;
+
+pub mod projection;
+
+pub mod pipeline;

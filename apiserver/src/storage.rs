@@ -39,6 +39,8 @@ pub struct Head {
     pub labels: BTreeMap<String, String>,
     /// Values of the type's selectable fields, in the order of its rules.
     pub fields: Box<[Box<str>]>,
+    /// Whether deletion was asked for.
+    pub deleting: bool,
     /// Where the digits of the revision are in the bytes.
     stamp: Option<(usize, usize)>,
 }
@@ -56,6 +58,8 @@ struct MetaProbe<'a> {
     labels: BTreeMap<String, String>,
     #[serde(borrow, default)]
     resource_version: Option<&'a RawValue>,
+    #[serde(default)]
+    deletion_timestamp: Option<serde::de::IgnoredAny>,
 }
 
 impl Head {
@@ -69,7 +73,7 @@ impl Head {
             (start + 1, raw.get().len().saturating_sub(2))
         });
         let fields = if rules.fields.is_empty() { Box::default() } else { fields(bytes, rules) };
-        Self { labels: meta.labels, fields, stamp }
+        Self { labels: meta.labels, fields, deleting: meta.deletion_timestamp.is_some(), stamp }
     }
 }
 

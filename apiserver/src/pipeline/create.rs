@@ -1,0 +1,131 @@
+//! Create: a new object, in a namespace that is there and stays.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use strata_model::resource::Verb;
+use strata_model::status::Status;
+use strata_store::txn::{Condition, Txn};
+
+use super::api::{Api, MAX_ATTEMPTS};
+use super::body::{self, Body, Decoded, Wanted};
+use super::request::{Caller, Target, WriteOptions, Written, cause};
+use crate::refusal::{self, Outcome, about, bad_request};
+use crate::storage;
+use crate::strategy;
+use crate::types::catalogue::Served;
+use crate::types::review::Review;
+use crate::value::text;
+
+/// The type that bodies of a target are of.
+pub fn wanted(served: &Served) -> Wanted<'_> {
+    let resource = &served.resource;
+    Wanted { group: &resource.id.group, version: &resource.version, kind: &resource.kind }
+}
+
+impl Api {
+    /// Creates an object, or acts through a subresource.
+    pub async fn create(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+        target.admit(caller, Verb::Create)?;
+        if target.subresource == "binding" {
+            return self.bind(caller, target, body, options).await;
+        }
+        if target.served.resource.is_namespaced() && target.namespace.is_empty() {
+            return Err(refusal::method_not_allowed());
+        }
+        let decoded = body::decode(body, wanted(&target.served), options.validation)?;
+        self.insert(caller, target, decoded, options).await
+    }
+
+    /// Creates the object of a decoded body.
+    pub async fn insert(&self, caller: &Caller, target: &Target, decoded: Decoded, options: &WriteOptions) -> Outcome<Written> {
+        let Decoded { value, mut warnings } = decoded;
+        let generated = text(&value, &["metadata", "name"]).is_empty();
+        for _ in 0..MAX_ATTEMPTS {
+            let mut object = value.clone();
+            strategy::create(&target.served, &mut object, &target.namespace, &self.moment())?;
+            let name = text(&object, &["metadata", "name"]).to_owned();
+            let snapshot = self.latest().await?;
+            let open = self.namespace_open(&snapshot, target, &name)?;
+            let key = storage::key(&target.served.resource.id, &target.namespace, &name);
+            let taken = snapshot.get(&key).is_some();
+            if taken && !generated {
+                return Err(exists(target, &name));
+            }
+            if taken {
+                continue;
+            }
+            warnings.extend((target.served.rules.warnings)(&object));
+            if options.dry_run {
+                return Ok(Written { bytes: dry(&object)?, changed: true, created: true, warnings });
+            }
+            let mut txn = Txn::new().when(key.clone(), Condition::Absent);
+            if let Some((namespace, condition)) = open {
+                txn = txn.when(namespace, condition);
+            }
+            let txn = txn.put(key, storage::stamped(&object)?).cause(cause(caller, "create", &options.cause));
+            match self.commit(txn).await? {
+                Ok(committed) => {
+                    let stored = committed.records.into_iter().flatten().next();
+                    let bytes = stored.map_or_else(Bytes::new, |record| record.value.clone());
+                    return Ok(Written { bytes, changed: true, created: true, warnings });
+                }
+                Err(lost) if matches!(lost.condition, Condition::Absent) && !generated => {
+                    return Err(exists(target, &name));
+                }
+                // The namespace changed, or a generated name was taken: decide anew.
+                Err(_) => warnings.truncate(0),
+            }
+        }
+        Err(refusal::timeout("the object could not be created while others changed its namespace; try again"))
+    }
+
+    /// Answers a review; nothing is stored.
+    pub fn review(&self, caller: &Caller, review: &Review, body: &Body, options: &WriteOptions) -> Outcome<Bytes> {
+        let asked = crate::authz::Attributes {
+            verb: Verb::Create.as_str(),
+            group: review.group,
+            resource: review.resource,
+            subresource: "",
+            namespace: "",
+            name: "",
+        };
+        if !crate::authz::allows(&caller.user, &asked) {
+            return Err(crate::authz::denied(&caller.user, &asked));
+        }
+        let wanted = Wanted { group: review.group, version: review.version, kind: review.kind };
+        let Decoded { mut value, .. } = body::decode(body, wanted, options.validation)?;
+        if !value.is_object() {
+            return Err(bad_request("the body is not a JSON object"));
+        }
+        let members = crate::value::object(&mut value);
+        members.insert("apiVersion".to_owned(), format!("{}/{}", review.group, review.version).into());
+        members.insert("kind".to_owned(), review.kind.into());
+        let metadata = crate::value::child(&mut value, "metadata");
+        metadata.insert("creationTimestamp".to_owned(), Value::Null);
+        (review.answer)(&mut value, &caller.user);
+        to_bytes(&value)
+    }
+}
+
+/// An object as JSON, without a revision: what a dry run answers.
+pub fn dry(object: &Value) -> Outcome<Bytes> {
+    let mut object = object.clone();
+    crate::value::child(&mut object, "metadata").remove("resourceVersion");
+    to_bytes(&object)
+}
+
+/// A value as JSON.
+pub fn to_bytes(value: &Value) -> Outcome<Bytes> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| refusal::internal(error.to_string()))
+}
+
+fn exists(target: &Target, name: &str) -> refusal::Refusal {
+    Box::new(Status::already_exists(about(&target.served.resource, name)))
+}
+
+/// A target of the same type with another name.
+pub fn named(target: &Target, name: &str) -> Target {
+    Target { served: Arc::clone(&target.served), name: name.to_owned(), ..target.clone() }
+}

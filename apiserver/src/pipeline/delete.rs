@@ -1,0 +1,106 @@
+//! Delete, of one object or of all that are selected.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use strata_model::resource::Verb;
+use strata_model::status::{Reason, Status};
+use strata_store::record::Record;
+use strata_store::txn::{Condition, Txn};
+
+use super::api::{Api, MAX_ATTEMPTS, record_of};
+use super::create::{dry, to_bytes};
+use super::read::{ListOptions, Page};
+use super::request::{Caller, Target, cause};
+use super::update::stale;
+use crate::deletion::{self, Options, Verdict};
+use crate::refusal::{Outcome, about};
+use crate::storage;
+use crate::value::text;
+
+/// How many deletes of a collection are under way at a time.
+const COLLECTION_WIDTH: usize = 16;
+
+/// What a delete came to.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    /// The object as it remains, or a Status where it is gone.
+    pub bytes: Bytes,
+    /// Whether it is gone.
+    pub removed: bool,
+}
+
+impl Api {
+    /// Deletes one object.
+    pub async fn delete(&self, caller: &Caller, target: &Target, options: &Options) -> Outcome<Deleted> {
+        target.admit(caller, Verb::Delete)?;
+        self.remove(caller, target, options).await
+    }
+
+    async fn remove(&self, caller: &Caller, target: &Target, options: &Options) -> Outcome<Deleted> {
+        let about = about(&target.served.resource, &target.name);
+        if target.served.rules.protected.contains(&target.name.as_str()) {
+            let why = "this namespace may not be deleted";
+            return Err(Box::new(Status::forbidden(about, why)));
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let record = record_of(&self.latest().await?, target)?;
+            let old = storage::parse(&record)?;
+            match deletion::decide(&target.served, &old, options, self.moment().now)? {
+                Verdict::Unchanged => return Ok(Deleted { bytes: record.value.clone(), removed: false }),
+                Verdict::Mark(new) if options.dry_run => return Ok(Deleted { bytes: dry(&new)?, removed: false }),
+                Verdict::Mark(new) => {
+                    let how = ("delete", options.cause.as_str());
+                    if let Some(bytes) = self.store_change(caller, target, &record, &new, how).await? {
+                        return Ok(Deleted { bytes, removed: false });
+                    }
+                }
+                Verdict::Remove => {
+                    let status = Status::success(about, text(&old, &["metadata", "uid"]));
+                    let bytes = to_bytes(&serde_json::to_value(&status).unwrap_or_default())?;
+                    if options.dry_run || self.take_away(caller, &record, &options.cause).await? {
+                        return Ok(Deleted { bytes, removed: true });
+                    }
+                }
+            }
+        }
+        Err(stale(target))
+    }
+
+    async fn take_away(&self, caller: &Caller, record: &Record, why: &str) -> Outcome<bool> {
+        let key = record.key.clone();
+        let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
+        Ok(self.commit(txn.cause(cause(caller, "delete", why))).await?.is_ok())
+    }
+
+    /// Deletes all objects that are selected; answers them as they were.
+    pub async fn delete_collection(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        list: &ListOptions,
+        options: &Options,
+    ) -> Outcome<Page> {
+        target.admit(caller, Verb::DeleteCollection)?;
+        let page = self.select(target, list).await?;
+        let each = |record: &Arc<Record>| {
+            let target = Target {
+                served: Arc::clone(&target.served),
+                namespace: storage::namespace_of(record).to_owned(),
+                name: storage::name_of(record).to_owned(),
+                subresource: String::new(),
+            };
+            async move {
+                match self.remove(caller, &target, options).await {
+                    // Somebody else was faster.
+                    Err(refusal) if refusal.reason == Some(Reason::NotFound) => Ok(()),
+                    other => other.map(drop),
+                }
+            }
+        };
+        let deletes: Vec<_> = page.records.iter().map(each).collect();
+        iter(deletes).buffer_unordered(COLLECTION_WIDTH).try_collect::<()>().await?;
+        Ok(page)
+    }
+}

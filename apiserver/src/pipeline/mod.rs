@@ -1,0 +1,16 @@
+//! The one path of every verb: authorise, resolve, decode, default and validate, store, answer. Both facades end here;
+//! nothing here knows HTTP or gRPC.
+
+pub mod request;
+pub mod body;
+pub mod api;
+pub mod read;
+pub mod create;
+pub mod update;
+pub mod patch;
+pub mod scale;
+pub mod bind;
+pub mod delete;
+pub mod watching;
+pub mod logs;
+pub mod upkeep;

@@ -1,0 +1,154 @@
+//! Patch: the object that is there, changed as the patch says, then written like any update.
+
+use serde_json::Value;
+use strata_model::field::{FieldError, FieldPath};
+use strata_model::resource::Verb;
+use strata_model::status::{Details, Reason, Status};
+
+use super::api::Api;
+use super::body::{self, Body, Media, Wanted};
+use super::create::wanted;
+use super::request::{Caller, FieldValidation, Target, WriteOptions, Written};
+use super::update::{Rewrite, part_of};
+use crate::decode::text as texts;
+use crate::patch::{json::JsonPatch, strategic};
+use strata_model::merge;
+use crate::patch::json::JsonPatchError;
+use crate::refusal::{self, Outcome, Refusal, bad_request};
+use crate::schema::registry;
+use crate::value::{child, text};
+
+/// How a patch is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 7386.
+    Merge,
+    /// RFC 6902.
+    Json,
+    /// Kubernetes strategic merge.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+/// A patch, parsed once and applied to whatever is there.
+pub enum Patch {
+    /// RFC 7386.
+    Merge(Value),
+    /// RFC 6902.
+    Json(JsonPatch),
+    /// Kubernetes strategic merge.
+    Strategic(Value),
+}
+
+impl Patch {
+    /// Parses a patch.
+    pub fn parse(kind: PatchKind, body: &Body) -> Outcome<Self> {
+        let fault = |error: &dyn std::fmt::Display| bad_request(format!("the patch cannot be read: {error}"));
+        let value = match body.media {
+            Media::Yaml => {
+                let text = std::str::from_utf8(&body.bytes).map_err(|error| fault(&error))?;
+                texts::yaml(text).map_err(|error| fault(&error))?.value
+            }
+            Media::Json | Media::Protobuf => texts::json(&body.bytes).map_err(|error| fault(&error))?.value,
+        };
+        match kind {
+            PatchKind::Json => JsonPatch::parse(value).map(Self::Json).map_err(|error| of_json(&error)),
+            _ if !value.is_object() => Err(bad_request("the patch is not a JSON object")),
+            PatchKind::Merge => Ok(Self::Merge(value)),
+            PatchKind::Strategic => Ok(Self::Strategic(value)),
+            PatchKind::Apply => Err(no_apply()),
+        }
+    }
+
+    /// The value after the patch, without a revision unless the patch names one.
+    pub fn apply(&self, old: &Value, wanted: Wanted<'_>) -> Outcome<Value> {
+        let mut base = old.clone();
+        let own = text(old, &["metadata", "resourceVersion"]);
+        match self {
+            Self::Merge(patch) => {
+                child(&mut base, "metadata").remove("resourceVersion");
+                Ok(merge::apply(base, patch))
+            }
+            Self::Strategic(patch) => {
+                child(&mut base, "metadata").remove("resourceVersion");
+                let Some(definition) = registry::definition(wanted.group, wanted.version, wanted.kind) else {
+                    return Err(unsupported("application/strategic-merge-patch+json"));
+                };
+                strategic::apply(base, patch, definition.node()).map_err(|error| bad_request(error.to_string()))
+            }
+            Self::Json(patch) => {
+                let mut new = patch.apply(base).map_err(|error| of_json(&error))?;
+                if new.is_object() && text(&new, &["metadata", "resourceVersion"]) == own {
+                    child(&mut new, "metadata").remove("resourceVersion");
+                }
+                Ok(new)
+            }
+        }
+    }
+}
+
+fn of_json(error: &JsonPatchError) -> Refusal {
+    let source = std::error::Error::source(error).map(|s| format!(": {s}")).unwrap_or_default();
+    let detail = format!("{error}{source}");
+    match error {
+        JsonPatchError::NotAList | JsonPatchError::BadOperation { .. } => bad_request(detail),
+        JsonPatchError::TooManyOperations { .. } => {
+            Box::new(Status::failure(Reason::RequestEntityTooLarge, detail))
+        }
+        JsonPatchError::Rejected { .. } | JsonPatchError::TooLarge { .. } => {
+            let message = format!("the server rejected our request due to an error in our request: {detail}");
+            Box::new(Status::failure(Reason::Invalid, message).with_details(Details::default()))
+        }
+    }
+}
+
+/// The refusal of a form of patch that a type does not take.
+fn unsupported(media: &str) -> Refusal {
+    let message = format!("the body of the request was in an unknown format: {media} is not taken for this type");
+    Box::new(Status::failure(Reason::UnsupportedMediaType, message))
+}
+
+/// The refusal of server-side apply.
+fn no_apply() -> Refusal {
+    let message = "server-side apply (application/apply-patch+yaml) is not served yet: use client-side apply \
+                   (kubectl apply --server-side=false), which sends application/strategic-merge-patch+json";
+    Box::new(Status::failure(Reason::UnsupportedMediaType, message))
+}
+
+/// Brings a patched value into stored form, and tells what the patch added that no type has.
+pub fn settle(target: &Target, mut value: Value, wanted: Wanted<'_>, validation: FieldValidation) -> Outcome<(Value, Vec<String>)> {
+    if !value.is_object() {
+        return Err(bad_request("the patched object is not a JSON object"));
+    }
+    let faults = body::check(&mut value, wanted);
+    let told = body::settle(faults, Vec::new(), validation).map_err(|text| {
+        let fault = FieldError::invalid(FieldPath::new("patch"), "", text);
+        refusal::invalid(&target.served.resource, &target.name, &[fault])
+    })?;
+    Ok((value, told))
+}
+
+impl Api {
+    /// Patches an object or one of its subresources.
+    pub async fn patch(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        kind: PatchKind,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
+        target.admit(caller, Verb::Patch)?;
+        let patch = Patch::parse(kind, body)?;
+        if target.subresource == "scale" {
+            return self.patch_scale(caller, target, &patch, options).await;
+        }
+        let change = |old: &Value| {
+            let wanted = wanted(&target.served);
+            settle(target, patch.apply(old, wanted)?, wanted, options.validation)
+        };
+        let rewrite = Rewrite { part: part_of(target), verb: "patch", change: &change };
+        self.rewrite(caller, target, rewrite, options).await
+    }
+}

@@ -1,0 +1,145 @@
+//! What a request is once its facade has read it: who asks, about what, and how.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+use strata_model::field::{FieldError, FieldPath};
+use strata_model::resource::Verb;
+
+use crate::authn::User;
+use crate::authz::{self, Attributes};
+use crate::refusal::{Outcome, invalid_options, method_not_allowed};
+use crate::types::catalogue::Served;
+
+/// Longest name of a field manager.
+const MAX_FIELD_MANAGER: usize = 128;
+/// Longest reason a client may give for a write, in bytes.
+const MAX_CAUSE: usize = 1024;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The user.
+    pub user: Arc<User>,
+    /// The id of the request, as told to the client and kept in history.
+    pub request: String,
+}
+
+impl Caller {
+    /// The server itself.
+    pub fn server(task: &str) -> Self {
+        let user = User::known("system:apiserver", "", vec![authz::MASTERS.to_owned()]);
+        Self { user: Arc::new(user), request: task.to_owned() }
+    }
+}
+
+/// What a request is about.
+#[derive(Clone)]
+pub struct Target {
+    /// The type.
+    pub served: Arc<Served>,
+    /// Namespace; empty for cluster-scoped types and for all namespaces.
+    pub namespace: String,
+    /// Name; empty for collections.
+    pub name: String,
+    /// Subresource, or empty.
+    pub subresource: String,
+}
+
+impl Target {
+    /// Checks that the verb is offered at this place, and that the user may use it there.
+    pub fn admit(&self, caller: &Caller, verb: Verb) -> Outcome<()> {
+        let resource = &self.served.resource;
+        let verbs = match self.subresource.as_str() {
+            "" => resource.verbs,
+            sub => resource.subresource(sub).map_or(&[][..], |s| s.verbs),
+        };
+        let asked = Attributes {
+            verb: verb.as_str(),
+            group: &resource.id.group,
+            resource: &resource.id.resource,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+        };
+        if !authz::allows(&caller.user, &asked) {
+            return Err(authz::denied(&caller.user, &asked));
+        }
+        if verbs.contains(&verb) { Ok(()) } else { Err(method_not_allowed()) }
+    }
+}
+
+/// What to do with unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Drop them.
+    Ignore,
+    /// Drop them and say so.
+    #[default]
+    Warn,
+    /// Refuse them.
+    Strict,
+}
+
+/// How a write is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// Everything but the storing.
+    pub dry_run: bool,
+    /// What to do with unknown fields.
+    pub validation: FieldValidation,
+    /// Why, in the writer's words.
+    pub cause: String,
+}
+
+impl WriteOptions {
+    /// Reads the options as text; `kind` is the kind of options in refusals.
+    pub fn parse(kind: &str, dry_run: bool, manager: &str, validation: &str, cause: &str) -> Outcome<Self> {
+        let mut faults = Vec::new();
+        if manager.len() > MAX_FIELD_MANAGER || manager.chars().any(|c| c.is_control()) {
+            let detail = format!("must be at most {MAX_FIELD_MANAGER} printable characters");
+            faults.push(FieldError::invalid(FieldPath::new("fieldManager"), manager, detail));
+        }
+        let validation = match validation {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let path = FieldPath::new("fieldValidation");
+                faults.push(FieldError::not_supported(path, other, &["Ignore", "Strict", "Warn"]));
+                FieldValidation::Warn
+            }
+        };
+        if cause.len() > MAX_CAUSE {
+            faults.push(FieldError::too_long(FieldPath::new("cause"), MAX_CAUSE));
+        }
+        if faults.is_empty() {
+            Ok(Self { dry_run, validation, cause: cause.to_owned() })
+        } else {
+            Err(invalid_options(kind, &faults))
+        }
+    }
+}
+
+/// What a write came to.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The object as stored, or the Status of a subresource that only acts.
+    pub bytes: Bytes,
+    /// Whether anything was written.
+    pub changed: bool,
+    /// Whether the object is new.
+    pub created: bool,
+    /// Sentences the user should see.
+    pub warnings: Vec<String>,
+}
+
+/// The cause of a transaction, as history keeps it.
+pub fn cause(caller: &Caller, verb: &str, why: &str) -> Bytes {
+    let mut cause = json!({"user": caller.user.name, "verb": verb, "request": caller.request});
+    if !why.is_empty() {
+        cause["cause"] = json!(why);
+    }
+    cause.to_string().into()
+}

@@ -1,0 +1,113 @@
+//! The scale of a workload: its replicas as an object of their own kind.
+
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
+use strata_model::field::{FieldError, FieldPath};
+use strata_model::selector::Selector;
+use strata_model::status::{About, Status};
+
+use super::api::Api;
+use super::body::{self, Body, Wanted};
+use super::create::to_bytes;
+use super::patch::{Patch, settle};
+use super::request::{Caller, Target, WriteOptions, Written};
+use super::update::{Rewrite, check_revision};
+use crate::refusal::{Outcome, bad_request};
+use crate::storage;
+use crate::strategy::Part;
+use crate::value::{at, child, int, object, put, text};
+
+const SCALE: Wanted<'static> = Wanted { group: "autoscaling", version: "v1", kind: "Scale" };
+
+/// The scale of a workload.
+pub fn of(workload: &Value) -> Value {
+    let metadata = at(workload, &["metadata"]).cloned().unwrap_or_default();
+    let mut kept = json!({});
+    for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        put(object(&mut kept), member, metadata.get(member).cloned());
+    }
+    let mut scale = json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": kept,
+        "spec": {},
+        "status": {"replicas": int(workload, &["status", "replicas"]).unwrap_or(0)},
+    });
+    if let Some(replicas) = int(workload, &["spec", "replicas"]).filter(|n| *n != 0) {
+        scale["spec"]["replicas"] = json!(replicas);
+    }
+    let body = at(workload, &["spec", "selector"]).cloned().unwrap_or_default();
+    let selector = serde_json::from_value::<LabelSelector>(body).ok().and_then(|b| Selector::from_body(&b).ok());
+    if let Some(selector) = selector {
+        scale["status"]["selector"] = json!(selector.to_string());
+    }
+    scale
+}
+
+/// The scale of a workload as JSON.
+pub fn bytes(workload: &Value) -> Outcome<Bytes> {
+    to_bytes(&of(workload))
+}
+
+/// Takes the replicas of a scale into a workload.
+fn take(workload: &Value, scale: &Value, name: &str) -> Outcome<Value> {
+    let replicas = int(scale, &["spec", "replicas"]).unwrap_or(0);
+    if replicas < 0 {
+        let path = FieldPath::new("spec").child("replicas");
+        let fault = FieldError::invalid(path, replicas, "must be greater than or equal to 0");
+        let about = About { group: "autoscaling", resource: "scales", kind: "Scale", name };
+        return Err(Box::new(Status::invalid(about, &[fault])));
+    }
+    let mut workload = workload.clone();
+    child(&mut workload, "spec").insert("replicas".to_owned(), json!(replicas));
+    // A revision or uid that the client named is a precondition on the workload.
+    let revision = at(scale, &["metadata", "resourceVersion"]).filter(|v| v.as_str() != Some("")).cloned();
+    put(child(&mut workload, "metadata"), "resourceVersion", revision);
+    if let Some(uid) = at(scale, &["metadata", "uid"]) {
+        child(&mut workload, "metadata").insert("uid".to_owned(), uid.clone());
+    }
+    Ok(workload)
+}
+
+impl Api {
+    /// Replaces a scale.
+    pub async fn update_scale(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+        let decoded = body::decode(body, SCALE, options.validation)?;
+        let given = text(&decoded.value, &["metadata", "name"]);
+        if !given.is_empty() && given != target.name {
+            return Err(bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({})",
+                target.name
+            )));
+        }
+        let change = |old: &Value| Ok((take(old, &decoded.value, &target.name)?, decoded.warnings.clone()));
+        self.rescale(caller, target, "update", &change, options).await
+    }
+
+    /// Patches a scale.
+    pub async fn patch_scale(&self, caller: &Caller, target: &Target, patch: &Patch, options: &WriteOptions) -> Outcome<Written> {
+        let change = |old: &Value| {
+            let scale = of(old);
+            let (patched, told) = settle(target, patch.apply(&scale, SCALE)?, SCALE, options.validation)?;
+            check_revision(target, &patched, old)?;
+            Ok((take(old, &patched, &target.name)?, told))
+        };
+        self.rescale(caller, target, "patch", &change, options).await
+    }
+
+    async fn rescale(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        verb: &'static str,
+        change: super::update::Change<'_>,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
+        let whole = Target { subresource: String::new(), ..target.clone() };
+        let rewrite = Rewrite { part: Part::Main, verb, change };
+        let written = self.rewrite(caller, &whole, rewrite, options).await?;
+        Ok(Written { bytes: bytes(&storage::parse_bytes(&written.bytes)?)?, ..written })
+    }
+}
+

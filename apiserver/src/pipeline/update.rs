@@ -1,0 +1,153 @@
+//! Update: the object that was read is changed and written back, if nobody came between.
+
+use serde_json::Value;
+use strata_model::field::FieldError;
+use strata_model::resource::Verb;
+use strata_model::status::{Reason, Status};
+use strata_store::record::Record;
+use strata_store::txn::{Condition, Txn};
+
+use super::api::{Api, MAX_ATTEMPTS, record_of};
+use super::body::{self, Body, Decoded};
+use super::create::{dry, wanted};
+use super::request::{Caller, Target, WriteOptions, Written, cause};
+use crate::deletion;
+use crate::refusal::{self, Outcome, about};
+use crate::storage;
+use crate::strategy::{self, Part};
+use crate::types::meta;
+use crate::value::text;
+
+/// What a write wants of the object that is there: the new object and sentences for the user.
+pub type Change<'a> = &'a (dyn Fn(&Value) -> Outcome<(Value, Vec<String>)> + Send + Sync);
+
+/// How a change is written.
+pub struct Rewrite<'a> {
+    /// Which part of the object.
+    pub part: Part,
+    /// The verb, for history.
+    pub verb: &'static str,
+    /// What is wanted.
+    pub change: Change<'a>,
+}
+
+/// Which part of an object a target's subresource is.
+pub fn part_of(target: &Target) -> Part {
+    match target.subresource.as_str() {
+        "status" => Part::Status,
+        "finalize" => Part::Finalize,
+        _ => Part::Main,
+    }
+}
+
+impl Api {
+    /// Replaces an object or one of its subresources.
+    pub async fn update(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+        target.admit(caller, Verb::Update)?;
+        if target.subresource == "scale" {
+            return self.update_scale(caller, target, body, options).await;
+        }
+        let decoded = body::decode(body, wanted(&target.served), options.validation)?;
+        let plain = target.subresource.is_empty();
+        if plain && target.served.rules.create_on_update {
+            let snapshot = self.latest().await?;
+            if matches!(record_of(&snapshot, target), Err(refusal) if refusal.reason == Some(Reason::NotFound)) {
+                return self.upsert(caller, target, decoded, options).await;
+            }
+        }
+        if plain && target.served.rules.revision_required && text(&decoded.value, &["metadata", "resourceVersion"]).is_empty() {
+            let path = meta::path().child("resourceVersion");
+            let fault = FieldError { value: Some("0x0".to_owned()), ..FieldError::invalid(path, "", "must be specified for an update") };
+            return Err(refusal::invalid(&target.served.resource, &target.name, &[fault]));
+        }
+        let Decoded { value, warnings } = decoded;
+        let change = |_: &Value| Ok((value.clone(), warnings.clone()));
+        let rewrite = Rewrite { part: part_of(target), verb: "update", change: &change };
+        self.rewrite(caller, target, rewrite, options).await
+    }
+
+    async fn upsert(&self, caller: &Caller, target: &Target, mut decoded: Decoded, options: &WriteOptions) -> Outcome<Written> {
+        let name = text(&decoded.value, &["metadata", "name"]);
+        if !name.is_empty() && name != target.name {
+            return Err(refusal::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                target.name
+            )));
+        }
+        strategy::check_type(&target.served, &mut decoded.value)?;
+        let metadata = crate::value::child(&mut decoded.value, "metadata");
+        metadata.insert("name".to_owned(), target.name.clone().into());
+        metadata.remove("resourceVersion");
+        self.insert(caller, target, decoded, options).await
+    }
+
+    /// Changes an object: reads it, decides, and writes if it is still as it was read; else decides anew, unless the
+    /// client named the revision that it wants to change.
+    pub async fn rewrite(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        rewrite: Rewrite<'_>,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
+        for _ in 0..MAX_ATTEMPTS {
+            let record = record_of(&self.latest().await?, target)?;
+            let old = storage::parse(&record)?;
+            let (mut new, warnings) = (rewrite.change)(&old)?;
+            let named = check_revision(target, &new, &old)?;
+            strategy::update(&target.served, &mut new, &old, rewrite.part)?;
+            if new == old {
+                return Ok(Written { bytes: record.value.clone(), changed: false, created: false, warnings });
+            }
+            if options.dry_run {
+                return Ok(Written { bytes: dry(&new)?, changed: true, created: false, warnings });
+            }
+            let done = self.store_change(caller, target, &record, &new, (rewrite.verb, &options.cause)).await?;
+            match done {
+                Some(bytes) => return Ok(Written { bytes, changed: true, created: false, warnings }),
+                None if named => return Err(stale(target)),
+                None => {}
+            }
+        }
+        Err(stale(target))
+    }
+
+    /// Writes a changed object over its record, or removes it where nothing holds it any more. `None`: it was changed
+    /// by another write.
+    pub async fn store_change(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        record: &Record,
+        new: &Value,
+        (verb, why): (&str, &str),
+    ) -> Outcome<Option<bytes::Bytes>> {
+        let key = record.key.clone();
+        let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).cause(cause(caller, verb, why));
+        let due = deletion::is_due(&target.served, new);
+        let txn = if due { txn.delete(key) } else { txn.put(key, storage::stamped(new)?) };
+        let Ok(committed) = self.commit(txn).await? else { return Ok(None) };
+        if due {
+            let mut last = new.clone();
+            let metadata = crate::value::child(&mut last, "metadata");
+            metadata.insert("resourceVersion".to_owned(), committed.revision.to_string().into());
+            return super::create::to_bytes(&last).map(Some);
+        }
+        let stored = committed.records.into_iter().flatten().next();
+        Ok(stored.map(|record| record.value.clone()))
+    }
+}
+
+/// Whether the client named a revision; it must be the one that is there.
+pub fn check_revision(target: &Target, new: &Value, old: &Value) -> Outcome<bool> {
+    let named = text(new, &["metadata", "resourceVersion"]);
+    if !matches!(named, "" | "0") && named != text(old, &["metadata", "resourceVersion"]) {
+        return Err(stale(target));
+    }
+    Ok(!named.is_empty())
+}
+
+/// The refusal of a write against a state that is no longer so.
+pub fn stale(target: &Target) -> refusal::Refusal {
+    Box::new(Status::stale(about(&target.served.resource, &target.name)))
+}

@@ -1,0 +1,225 @@
+//! Watches: the transactions of a range as events of the objects that are selected. Knows no frames.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use strata_model::resource::Verb;
+use strata_store::error::WatchError;
+use strata_store::record::Record;
+use strata_store::revision::Revision;
+use strata_store::store::Store;
+use strata_store::txn::{Change, Transaction};
+use strata_store::watch::{From, Watch, WatchItem};
+
+use super::api::Api;
+use super::read::range_of;
+use super::request::{Caller, Target};
+use crate::refusal::{self, Outcome};
+use crate::selection::Selection;
+use crate::storage;
+
+/// Most objects of the initial state in one step.
+const INITIAL_CHUNK: usize = 512;
+/// How long a watch waits for a revision that has not come yet.
+const FUTURE_WAIT: Duration = Duration::from_secs(3600);
+
+/// What happened to an object, as the watcher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It came, or came to be selected.
+    Added,
+    /// It changed.
+    Modified,
+    /// It went, or is selected no more.
+    Deleted,
+}
+
+/// One event.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: Kind,
+    /// The object, as JSON; of one that went, its last state with the revision of its end.
+    pub bytes: Bytes,
+    /// The revision of the transaction.
+    pub revision: u64,
+}
+
+/// What a watch yields next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Events, never part of a transaction.
+    Events(Vec<Event>),
+    /// All of the initial state was yielded; it is that of this revision.
+    InitialEnd(u64),
+    /// Everything up to this revision was yielded.
+    Progress(u64),
+}
+
+/// From where a watch goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// What comes from now on.
+    Now,
+    /// What came after a revision; one in the future is waited for.
+    After(u64),
+    /// Everything there is, then what comes.
+    Initial,
+}
+
+enum State {
+    /// The revision to start after has not come yet.
+    Ahead(u64),
+    Running(Box<Watch>),
+}
+
+/// A running watch.
+pub struct Observer {
+    store: Store,
+    target: Target,
+    selection: Selection,
+    state: State,
+    initial: Option<(std::vec::IntoIter<Arc<Record>>, u64)>,
+    asked: Option<u64>,
+}
+
+impl Api {
+    /// Starts a watch.
+    pub fn watch(&self, caller: &Caller, target: &Target, selectors: (&str, &str), start: Start) -> Outcome<Observer> {
+        target.admit(caller, Verb::Watch)?;
+        let selection = Selection::parse(&target.served, selectors.0, selectors.1)?;
+        let range = range_of(target, &selection);
+        let (from, asked) = match start {
+            Start::Now => (From::Now, 0),
+            Start::After(revision) => (From::After(Revision::new(revision)), revision),
+            Start::Initial => (From::WithInitial, 0),
+        };
+        let state = match self.store.watch(range, from) {
+            Ok(watch) => State::Running(Box::new(watch)),
+            Err(WatchError::Future { .. }) => State::Ahead(asked),
+            Err(error) => return Err(refusal::of_watch(&error, asked)),
+        };
+        Ok(Observer { store: self.store.clone(), target: target.clone(), selection, state, initial: None, asked: None })
+    }
+}
+
+impl Observer {
+    /// What is watched.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Asks for one `Progress` as soon as everything up to a revision was yielded.
+    pub fn ask_progress(&mut self, revision: u64) {
+        match &mut self.state {
+            State::Running(watch) if self.initial.is_none() => watch.announce(Revision::new(revision)),
+            _ => self.asked = Some(revision),
+        }
+    }
+
+    /// The next step; waits for one. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Outcome<Step> {
+        loop {
+            if let Some(step) = self.try_next()? {
+                return Ok(step);
+            }
+            let item = match &mut self.state {
+                State::Ahead(revision) => {
+                    let revision = *revision;
+                    self.arrive(revision).await?;
+                    continue;
+                }
+                State::Running(watch) => watch.next().await.map_err(|error| refusal::of_watch(&error, watch.progress().get()))?,
+            };
+            if let Some(step) = self.take(item) {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// The next step if one is at hand.
+    pub fn try_next(&mut self) -> Outcome<Option<Step>> {
+        loop {
+            if let Some(step) = self.next_initial() {
+                return Ok(Some(step));
+            }
+            let State::Running(watch) = &mut self.state else { return Ok(None) };
+            let item = watch.try_next().map_err(|error| refusal::of_watch(&error, watch.progress().get()))?;
+            let Some(item) = item else { return Ok(None) };
+            if let Some(step) = self.take(item) {
+                return Ok(Some(step));
+            }
+        }
+    }
+
+    async fn arrive(&mut self, revision: u64) -> Outcome<()> {
+        let deadline = tokio::time::Instant::now() + FUTURE_WAIT;
+        self.store
+            .wait_for(Revision::new(revision), deadline)
+            .await
+            .map_err(|error| refusal::of_read(&error))?;
+        let from = From::After(Revision::new(revision));
+        let watch = self.store.watch(range_of(&self.target, &self.selection), from);
+        self.state = State::Running(Box::new(watch.map_err(|error| refusal::of_watch(&error, revision))?));
+        if let Some(asked) = self.asked.take() {
+            self.ask_progress(asked);
+        }
+        Ok(())
+    }
+
+    fn next_initial(&mut self) -> Option<Step> {
+        let (records, revision) = self.initial.as_mut()?;
+        let events: Vec<Event> = records
+            .take(INITIAL_CHUNK)
+            .map(|record| Event { kind: Kind::Added, bytes: record.value.clone(), revision: record.modified.get() })
+            .collect();
+        if !events.is_empty() {
+            return Some(Step::Events(events));
+        }
+        let revision = *revision;
+        self.initial = None;
+        if let Some(asked) = self.asked.take() {
+            self.ask_progress(asked);
+        }
+        Some(Step::InitialEnd(revision))
+    }
+
+    fn take(&mut self, item: WatchItem) -> Option<Step> {
+        match item {
+            WatchItem::Initial(snapshot) => {
+                let range = range_of(&self.target, &self.selection);
+                let records: Vec<Arc<Record>> =
+                    snapshot.range(&range, None).filter(|r| self.selection.matches(r)).cloned().collect();
+                self.initial = Some((records.into_iter(), snapshot.revision().get()));
+                self.next_initial()
+            }
+            WatchItem::Progress(revision) => Some(Step::Progress(revision.get())),
+            WatchItem::Transaction(transaction) => {
+                let events = self.events(&transaction);
+                (!events.is_empty()).then_some(Step::Events(events))
+            }
+        }
+    }
+
+    fn events(&self, transaction: &Transaction) -> Vec<Event> {
+        let range = range_of(&self.target, &self.selection);
+        let revision = transaction.revision.get();
+        transaction.changes_in(&range).filter_map(|change| self.event(change, revision)).collect()
+    }
+
+    fn event(&self, change: &Change, revision: u64) -> Option<Event> {
+        let selected = |record: &Option<Arc<Record>>| record.as_ref().filter(|r| self.selection.matches(r)).cloned();
+        let (now, was) = (selected(&change.record), selected(&change.previous));
+        let event = |kind, bytes| Some(Event { kind, bytes, revision });
+        match (now, was) {
+            (Some(now), Some(_)) => event(Kind::Modified, now.value.clone()),
+            (Some(now), None) => event(Kind::Added, now.value.clone()),
+            (None, Some(was)) => {
+                // It went, or it is no longer selected: in both cases its last selected state, at this revision.
+                event(Kind::Deleted, storage::with_revision(&was, self.target.served.rules, revision))
+            }
+            (None, None) => None,
+        }
+    }
+}
