@@ -80,7 +80,8 @@ impl Tokens {
                 return Err(fault("token and user may not be empty"));
             }
             let groups = rest.first().map(String::as_str).unwrap_or_default();
-            let groups = groups.split(',').map(str::trim).filter(|g| !g.is_empty()).map(str::to_owned).collect();
+            let groups =
+                groups.split(',').map(str::trim).filter(|g| !g.is_empty()).map(str::to_owned).collect();
             if users.insert(token.clone(), User::known(name, uid, groups)).is_some() {
                 return Err(fault("the token is there twice"));
             }

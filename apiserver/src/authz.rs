@@ -49,11 +49,19 @@ const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "d
 const CHANGE: &[&str] = &["get", "list", "watch", "update", "patch"];
 const STATUS: &[&str] = &["get", "update", "patch"];
 
-const fn group(name: &'static str, verbs: &'static [&'static str], resources: &'static [&'static str]) -> Rule {
+const fn group(
+    name: &'static str,
+    verbs: &'static [&'static str],
+    resources: &'static [&'static str],
+) -> Rule {
     Rule { who: Who::Group(name), verbs, resources, namespace: "" }
 }
 
-const fn user(name: &'static str, verbs: &'static [&'static str], resources: &'static [&'static str]) -> Rule {
+const fn user(
+    name: &'static str,
+    verbs: &'static [&'static str],
+    resources: &'static [&'static str],
+) -> Rule {
     Rule { who: Who::User(name), verbs, resources, namespace: "" }
 }
 
@@ -125,8 +133,8 @@ pub fn allows(who: &User, asked: &Attributes<'_>) -> bool {
 pub fn allows_path(who: &User, path: &str) -> bool {
     let under = |root: &&str| path == *root || (*root != "/" && path.starts_with(&format!("{root}/")));
     who.is_in(MASTERS)
-        || PUBLIC_PATHS.iter().any(|root| under(&root))
-        || (who.is_in(AUTHENTICATED) && KNOWN_PATHS.iter().any(|root| under(&root)))
+        || PUBLIC_PATHS.iter().any(|root| under(root))
+        || (who.is_in(AUTHENTICATED) && KNOWN_PATHS.iter().any(|root| under(root)))
 }
 
 /// The refusal of something that is not allowed.

@@ -100,18 +100,26 @@ pub fn decide(served: &Served, old: &Value, options: &Options, now: Timestamp) -
 /// Whether an object that was just written has nothing left to wait for, and so goes.
 pub fn is_due(served: &Served, object: &Value) -> bool {
     let marked = at(object, &["metadata", "deletionTimestamp"]).is_some();
-    let graced = served.rules.graceful && int(object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0) > 0;
+    let graced =
+        served.rules.graceful && int(object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0) > 0;
     marked && !graced && !(served.rules.holds)(object)
 }
 
 fn check_preconditions(served: &Served, old: &Value, options: &Options) -> Outcome<()> {
     let pairs = [
         ("UID", &options.uid, text(old, &["metadata", "uid"]), "UID"),
-        ("ResourceVersion", &options.resource_version, text(old, &["metadata", "resourceVersion"]), "ResourceVersion"),
+        (
+            "ResourceVersion",
+            &options.resource_version,
+            text(old, &["metadata", "resourceVersion"]),
+            "ResourceVersion",
+        ),
     ];
     for (what, wanted, actual, meta) in pairs {
         if !wanted.is_empty() && wanted != actual {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {meta} in object meta: {actual}");
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {meta} in object meta: {actual}"
+            );
             let name = text(old, &["metadata", "name"]);
             return Err(Box::new(Status::conflict(about(&served.resource, name), &why)));
         }
@@ -138,7 +146,11 @@ fn set_policy(object: &mut Value, policy: Option<Propagation>) {
     {
         finalizers.push(json!(wanted));
     }
-    put(child(object, "metadata"), "finalizers", (!finalizers.is_empty()).then_some(Value::Array(finalizers)));
+    put(
+        child(object, "metadata"),
+        "finalizers",
+        (!finalizers.is_empty()).then_some(Value::Array(finalizers)),
+    );
 }
 
 fn grace_of(served: &Served, object: &Value, options: &Options) -> i64 {
@@ -221,7 +233,9 @@ mod tests {
         assert_eq!(first["metadata"]["deletionTimestamp"], "2023-11-14T22:13:50Z");
         assert_eq!(first["metadata"]["deletionGracePeriodSeconds"], 30);
         assert!(!is_due(&pods(), &first));
-        let again = |seconds| decide(&pods(), &first, &Options { grace_seconds: seconds, ..Options::default() }, now()).unwrap();
+        let again = |seconds| {
+            decide(&pods(), &first, &Options { grace_seconds: seconds, ..Options::default() }, now()).unwrap()
+        };
         assert_eq!(again(None), Verdict::Unchanged);
         assert_eq!(again(Some(40)), Verdict::Unchanged);
         let shorter = marked(again(Some(5)));

@@ -35,3 +35,13 @@ pub mod paging;
 pub mod projection;
 
 pub mod pipeline;
+
+pub mod telemetry;
+
+pub mod gate;
+
+pub mod rest;
+
+pub mod grpc;
+
+pub mod server;

@@ -63,7 +63,9 @@ pub fn token(revision: u64, after: &str) -> String {
 /// Reads a `resourceVersion`.
 pub fn revision(text: &str) -> Outcome<u64> {
     text.parse().map_err(|_| {
-        bad_request(format!("resourceVersion: Invalid value: \"{text}\": must be a decimal number given by this server"))
+        bad_request(format!(
+            "resourceVersion: Invalid value: \"{text}\": must be a decimal number given by this server"
+        ))
     })
 }
 
@@ -86,7 +88,9 @@ pub fn plan(asked: &Asked) -> Outcome<Plan> {
     let at = match (version, matching) {
         ("", "") => At::Latest,
         ("", _) => return fault("resourceVersionMatch is forbidden unless resourceVersion is provided"),
-        ("0", "Exact") => return fault("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""),
+        ("0", "Exact") => {
+            return fault("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        }
         ("0", _) => return Ok(Plan { at: At::Latest, limit: None, after: None }),
         (n, "Exact") => At::Exact(revision(n)?),
         (n, "") if limit.is_some() => At::Exact(revision(n)?),

@@ -77,7 +77,8 @@ fn row(served: &Served, object: &Value, include: Include, now: Timestamp) -> Val
     if served.rules.graceful
         && let Some((reason, message)) = pod_row::ended(object)
     {
-        row["conditions"] = json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]);
+        row["conditions"] =
+            json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]);
     }
     row
 }

@@ -77,8 +77,12 @@ pub fn expired(message: impl Into<String>) -> Refusal {
 /// A transaction that failed for another reason than its conditions.
 pub fn of_commit(error: &CommitError) -> Refusal {
     match error {
-        CommitError::Failed { .. } => Box::new(Status::failure(Reason::Conflict, "the object has been modified")),
-        CommitError::Invalid { reason } => bad_request(format!("the write is too large or malformed: {reason}")),
+        CommitError::Failed { .. } => {
+            Box::new(Status::failure(Reason::Conflict, "the object has been modified"))
+        }
+        CommitError::Invalid { reason } => {
+            bad_request(format!("the write is too large or malformed: {reason}"))
+        }
         CommitError::NoSpace { .. } => storage_full(),
         CommitError::Closed => shutting_down(),
         CommitError::Engine(error) => of_engine(error),

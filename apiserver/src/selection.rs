@@ -89,7 +89,10 @@ fn find(served: &Served, field: &str) -> Outcome<usize> {
             bad_request(format!("\"{field}\" is not a known field selector: {known}"))
         } else {
             let known: Vec<&str> = rules.fields.iter().map(|f| f.name).collect();
-            bad_request(format!("field label not supported: {field}; known are metadata.name, metadata.namespace, {}", known.join(", ")))
+            bad_request(format!(
+                "field label not supported: {field}; known are metadata.name, metadata.namespace, {}",
+                known.join(", ")
+            ))
         }
     })
 }

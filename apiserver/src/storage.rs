@@ -80,7 +80,8 @@ impl Head {
 fn fields(bytes: &Bytes, rules: &Rules) -> Box<[Box<str>]> {
     let object: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let value_of = |field: &crate::types::rules::Field| {
-        let found = field.pointers.iter().map(|p| value::scalar(object.pointer(p))).find(|text| !text.is_empty());
+        let found =
+            field.pointers.iter().map(|p| value::scalar(object.pointer(p))).find(|text| !text.is_empty());
         found.unwrap_or_else(|| field.absent.to_owned()).into_boxed_str()
     };
     rules.fields.iter().map(value_of).collect()
@@ -127,7 +128,8 @@ pub fn parse(record: &Record) -> Outcome<Value> {
 
 /// Stored bytes as a value.
 pub fn parse_bytes(bytes: &[u8]) -> Outcome<Value> {
-    serde_json::from_slice(bytes).map_err(|error| internal(format!("a stored object cannot be read: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| internal(format!("a stored object cannot be read: {error}")))
 }
 
 /// The value to store for an object: its JSON, with an empty revision whose place is noted.
@@ -140,7 +142,9 @@ pub fn stamped(object: &Value) -> Outcome<txn::Value> {
     for (index, (name, member)) in members.iter().enumerate() {
         open(&mut out, index, name).map_err(fault)?;
         match member {
-            Value::Object(meta) if name == "metadata" => stamp = Some(metadata(&mut out, meta).map_err(fault)?),
+            Value::Object(meta) if name == "metadata" => {
+                stamp = Some(metadata(&mut out, meta).map_err(fault)?)
+            }
             other => serde_json::to_writer(&mut out, other).map_err(fault)?,
         }
     }
@@ -208,7 +212,9 @@ mod tests {
 
     #[test]
     fn the_revision_lands_in_metadata_whatever_else_looks_like_it() {
-        for meta in [json!({"name": "p"}), json!({"name": "p", "uid": "u", "resourceVersion": "1"}), json!({})] {
+        for meta in
+            [json!({"name": "p"}), json!({"name": "p", "uid": "u", "resourceVersion": "1"}), json!({})]
+        {
             let object = json!({"involvedObject": {"resourceVersion": ""}, "metadata": meta, "a": "\"resourceVersion\":\"\""});
             let record = record(&object, 42);
             let stored = parse(&record).unwrap();

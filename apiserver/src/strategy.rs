@@ -43,7 +43,8 @@ pub fn stamp(now: Timestamp) -> Value {
 /// Members of metadata that the server owns and no client sets.
 const NOT_TAKEN: &[&str] = &["selfLink", "managedFields"];
 /// Members of metadata that stay as they are over updates.
-const KEPT: &[&str] = &["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"];
+const KEPT: &[&str] =
+    &["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"];
 
 /// Checks that the body is of the type it was sent to, and says so in it.
 pub fn check_type(served: &Served, body: &mut Value) -> Outcome<()> {
@@ -54,7 +55,10 @@ pub fn check_type(served: &Served, body: &mut Value) -> Outcome<()> {
     let (version, kind) = (text(body, &["apiVersion"]), text(body, &["kind"]));
     let expected = resource.api_version();
     if (!kind.is_empty() && kind != resource.kind) || (!version.is_empty() && version != expected) {
-        let (given, told) = (if kind.is_empty() { "object" } else { kind }, if version.is_empty() { &expected } else { version });
+        let (given, told) = (
+            if kind.is_empty() { "object" } else { kind },
+            if version.is_empty() { &expected } else { version },
+        );
         return Err(bad_request(format!(
             "{given} in version \"{told}\" cannot be handled as a {}: expected {} in version \"{expected}\"",
             resource.kind, resource.kind
@@ -74,7 +78,9 @@ pub fn check_type(served: &Served, body: &mut Value) -> Outcome<()> {
 pub fn check_namespace(body: &mut Value, namespace: &str) -> Outcome<()> {
     let own = text(body, &["metadata", "namespace"]).to_owned();
     if !own.is_empty() && own != namespace {
-        return Err(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+        return Err(bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     let value = (!namespace.is_empty()).then(|| json!(namespace));
     put(child(body, "metadata"), "namespace", value);
@@ -173,7 +179,11 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
             let metadata = new.get("metadata").cloned();
             *new = old.clone();
             put(object(new), "metadata", metadata);
-            put(child(new, "spec"), "finalizers", finalizers.filter(|f| f.as_array().is_some_and(|l| !l.is_empty())));
+            put(
+                child(new, "spec"),
+                "finalizers",
+                finalizers.filter(|f| f.as_array().is_some_and(|l| !l.is_empty())),
+            );
         }
     }
     count_generation(served, new, old);
@@ -192,7 +202,9 @@ fn check_identity(served: &Served, new: &mut Value, old: &Value) -> Outcome<()> 
     let name = text(old, &["metadata", "name"]);
     let given = text(new, &["metadata", "name"]);
     if !given.is_empty() && given != name {
-        return Err(bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")));
+        return Err(bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
     }
     let (uid, own) = (text(new, &["metadata", "uid"]), text(old, &["metadata", "uid"]));
     if !uid.is_empty() && uid != own {
@@ -212,7 +224,10 @@ fn keep_metadata(new: &mut Value, old: &Value) {
     for member in KEPT {
         let was = at(old, &["metadata", member]).cloned();
         // A deletion mark that a client makes up is a fault, found by validation; one it left out is kept.
-        if *member == "deletionTimestamp" && was.is_none() && metadata.get(*member).is_some_and(|m| !m.is_null()) {
+        if *member == "deletionTimestamp"
+            && was.is_none()
+            && metadata.get(*member).is_some_and(|m| !m.is_null())
+        {
             continue;
         }
         put(metadata, member, was);
@@ -226,8 +241,11 @@ fn keep_metadata(new: &mut Value, old: &Value) {
 fn status_only(served: &Served, new: &mut Value, old: &Value) {
     let status = new.get("status").cloned();
     let mut metadata = old.get("metadata").cloned().unwrap_or_default();
-    let taken: &[&str] =
-        if served.rules.status_labels { &["labels", "annotations", "finalizers"] } else { &["annotations", "finalizers"] };
+    let taken: &[&str] = if served.rules.status_labels {
+        &["labels", "annotations", "finalizers"]
+    } else {
+        &["annotations", "finalizers"]
+    };
     for member in taken {
         put(object(&mut metadata), member, at(new, &["metadata", member]).cloned());
     }

@@ -78,7 +78,12 @@ impl Api {
 
     /// The condition that lets an object come into a namespace: it is there, not about to go, and stays so until the
     /// transaction is decided. `None` for what is in no namespace.
-    pub fn namespace_open(&self, snapshot: &Snapshot, target: &Target, name: &str) -> Outcome<Option<(Key, Condition)>> {
+    pub fn namespace_open(
+        &self,
+        snapshot: &Snapshot,
+        target: &Target,
+        name: &str,
+    ) -> Outcome<Option<(Key, Condition)>> {
         if !target.served.resource.is_namespaced() {
             return Ok(None);
         }

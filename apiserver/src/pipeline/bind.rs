@@ -24,7 +24,9 @@ fn bound(pod: &Value, binding: &Value, now: jiff::Timestamp) -> Outcome<Value> {
     let uid = text(binding, &["metadata", "uid"]);
     if !uid.is_empty() && uid != text(pod, &["metadata", "uid"]) {
         let own = text(pod, &["metadata", "uid"]);
-        return conflict(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"));
+        return conflict(format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
+        ));
     }
     if at(pod, &["metadata", "deletionTimestamp"]).is_some() {
         return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -39,19 +41,24 @@ fn bound(pod: &Value, binding: &Value, now: jiff::Timestamp) -> Outcome<Value> {
         let annotations = child(&mut pod, "metadata").entry("annotations").or_insert_with(|| json!({}));
         crate::value::object(annotations).extend(added.clone());
     }
-    let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": Value::Null,
-        "lastTransitionTime": stamp(now)});
+    let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(now)});
     child(&mut pod, "status").entry("conditions").or_insert_with(|| json!([]));
     if let Some(conditions) = list_mut(&mut pod, &["status", "conditions"]) {
         conditions.retain(|c| text(c, &["type"]) != "PodScheduled");
-        conditions.push(strata_model::merge::without_nulls(&condition));
+        conditions.push(condition);
     }
     Ok(pod)
 }
 
 impl Api {
     /// Binds a pod to a node.
-    pub async fn bind(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+    pub async fn bind(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let decoded = body::decode(body, BINDING, options.validation)?;
         check(&decoded.value)?;
         for _ in 0..MAX_ATTEMPTS {

@@ -7,7 +7,6 @@ use super::request::FieldValidation;
 use crate::decode::check::{self, Fault};
 use crate::decode::document::Document;
 use crate::decode::text as texts;
-use strata_model::merge;
 use crate::protobuf::decode::{self as protobuf, Expected};
 use crate::refusal::{Outcome, bad_request};
 use crate::schema::registry;
@@ -62,7 +61,11 @@ pub struct Wanted<'a> {
 
 impl Wanted<'_> {
     fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -87,15 +90,16 @@ pub fn decode(body: &Body, wanted: Wanted<'_>, validation: FieldValidation) -> O
 pub fn check(value: &mut Value, wanted: Wanted<'_>) -> Vec<Fault> {
     match registry::definition(wanted.group, wanted.version, wanted.kind) {
         Some(definition) => check::check(definition.node(), value),
-        None => {
-            *value = merge::without_nulls(value);
-            Vec::new()
-        }
+        None => Vec::new(),
     }
 }
 
 /// Sorts faults into what is refused (the error) and what is only told.
-pub fn settle(faults: Vec<Fault>, duplicates: Vec<String>, validation: FieldValidation) -> Result<Vec<String>, String> {
+pub fn settle(
+    faults: Vec<Fault>,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>, String> {
     let (unknown, wrong): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(Fault::is_unknown_field);
     if !wrong.is_empty() {
         let all: Vec<String> = wrong.iter().map(ToString::to_string).collect();
@@ -108,7 +112,9 @@ pub fn settle(faults: Vec<Fault>, duplicates: Vec<String>, validation: FieldVali
         .collect();
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Strict if !told.is_empty() => Err(format!("strict decoding error: {}", told.join(", "))),
+        FieldValidation::Strict if !told.is_empty() => {
+            Err(format!("strict decoding error: {}", told.join(", ")))
+        }
         FieldValidation::Warn | FieldValidation::Strict => Ok(told),
     }
 }

@@ -26,7 +26,13 @@ pub fn wanted(served: &Served) -> Wanted<'_> {
 
 impl Api {
     /// Creates an object, or acts through a subresource.
-    pub async fn create(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+    pub async fn create(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         target.admit(caller, Verb::Create)?;
         if target.subresource == "binding" {
             return self.bind(caller, target, body, options).await;
@@ -39,7 +45,13 @@ impl Api {
     }
 
     /// Creates the object of a decoded body.
-    pub async fn insert(&self, caller: &Caller, target: &Target, decoded: Decoded, options: &WriteOptions) -> Outcome<Written> {
+    pub async fn insert(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        decoded: Decoded,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let Decoded { value, mut warnings } = decoded;
         let generated = text(&value, &["metadata", "name"]).is_empty();
         for _ in 0..MAX_ATTEMPTS {
@@ -82,7 +94,13 @@ impl Api {
     }
 
     /// Answers a review; nothing is stored.
-    pub fn review(&self, caller: &Caller, review: &Review, body: &Body, options: &WriteOptions) -> Outcome<Bytes> {
+    pub fn review(
+        &self,
+        caller: &Caller,
+        review: &Review,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Outcome<Bytes> {
         let asked = crate::authz::Attributes {
             verb: Verb::Create.as_str(),
             group: review.group,

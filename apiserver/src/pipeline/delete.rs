@@ -49,7 +49,9 @@ impl Api {
             let old = storage::parse(&record)?;
             match deletion::decide(&target.served, &old, options, self.moment().now)? {
                 Verdict::Unchanged => return Ok(Deleted { bytes: record.value.clone(), removed: false }),
-                Verdict::Mark(new) if options.dry_run => return Ok(Deleted { bytes: dry(&new)?, removed: false }),
+                Verdict::Mark(new) if options.dry_run => {
+                    return Ok(Deleted { bytes: dry(&new)?, removed: false });
+                }
                 Verdict::Mark(new) => {
                     let how = ("delete", options.cause.as_str());
                     if let Some(bytes) = self.store_change(caller, target, &record, &new, how).await? {

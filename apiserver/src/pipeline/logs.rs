@@ -106,12 +106,14 @@ fn started(pod: &Value, asked: &LogsRequest) -> Outcome<()> {
     let Some(status) = status else { return Ok(()) };
     let ended_before = at(status, &["lastState", "terminated"]).is_some();
     if asked.previous && !ended_before {
-        let message = format!("previous terminated container \"{}\" in pod \"{name}\" not found", asked.container);
+        let message =
+            format!("previous terminated container \"{}\" in pod \"{name}\" not found", asked.container);
         return Err(bad_request(message));
     }
     let waiting = text(status, &["state", "waiting", "reason"]);
     if !waiting.is_empty() && !ended_before {
-        let message = format!("container \"{}\" in pod \"{name}\" is waiting to start: {waiting}", asked.container);
+        let message =
+            format!("container \"{}\" in pod \"{name}\" is waiting to start: {waiting}", asked.container);
         return Err(bad_request(message));
     }
     Ok(())
@@ -119,7 +121,8 @@ fn started(pod: &Value, asked: &LogsRequest) -> Outcome<()> {
 
 fn address(node: &Value) -> Option<(IpAddr, u16)> {
     let port = int(node, &["status", "daemonEndpoints", "kubeletEndpoint", "Port"])?;
-    let internal = list(node, &["status", "addresses"]).iter().find(|a| text(a, &["type"]) == "InternalIP")?;
+    let internal =
+        list(node, &["status", "addresses"]).iter().find(|a| text(a, &["type"]) == "InternalIP")?;
     Some((text(internal, &["address"]).parse().ok()?, u16::try_from(port).ok()?))
 }
 

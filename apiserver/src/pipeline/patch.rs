@@ -11,12 +11,12 @@ use super::create::wanted;
 use super::request::{Caller, FieldValidation, Target, WriteOptions, Written};
 use super::update::{Rewrite, part_of};
 use crate::decode::text as texts;
-use crate::patch::{json::JsonPatch, strategic};
-use strata_model::merge;
 use crate::patch::json::JsonPatchError;
+use crate::patch::{json::JsonPatch, strategic};
 use crate::refusal::{self, Outcome, Refusal, bad_request};
 use crate::schema::registry;
 use crate::value::{child, text};
+use strata_model::merge;
 
 /// How a patch is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,14 +68,16 @@ impl Patch {
         match self {
             Self::Merge(patch) => {
                 child(&mut base, "metadata").remove("resourceVersion");
-                Ok(merge::apply(base, patch))
+                merge::apply(&mut base, patch);
+                Ok(base)
             }
             Self::Strategic(patch) => {
                 child(&mut base, "metadata").remove("resourceVersion");
                 let Some(definition) = registry::definition(wanted.group, wanted.version, wanted.kind) else {
                     return Err(unsupported("application/strategic-merge-patch+json"));
                 };
-                strategic::apply(base, patch, definition.node()).map_err(|error| bad_request(error.to_string()))
+                strategic::apply(base, patch, definition.node())
+                    .map_err(|error| bad_request(error.to_string()))
             }
             Self::Json(patch) => {
                 let mut new = patch.apply(base).map_err(|error| of_json(&error))?;
@@ -105,7 +107,8 @@ fn of_json(error: &JsonPatchError) -> Refusal {
 
 /// The refusal of a form of patch that a type does not take.
 fn unsupported(media: &str) -> Refusal {
-    let message = format!("the body of the request was in an unknown format: {media} is not taken for this type");
+    let message =
+        format!("the body of the request was in an unknown format: {media} is not taken for this type");
     Box::new(Status::failure(Reason::UnsupportedMediaType, message))
 }
 
@@ -117,7 +120,12 @@ fn no_apply() -> Refusal {
 }
 
 /// Brings a patched value into stored form, and tells what the patch added that no type has.
-pub fn settle(target: &Target, mut value: Value, wanted: Wanted<'_>, validation: FieldValidation) -> Outcome<(Value, Vec<String>)> {
+pub fn settle(
+    target: &Target,
+    mut value: Value,
+    wanted: Wanted<'_>,
+    validation: FieldValidation,
+) -> Outcome<(Value, Vec<String>)> {
     if !value.is_object() {
         return Err(bad_request("the patched object is not a JSON object"));
     }

@@ -38,7 +38,8 @@ pub fn of(workload: &Value) -> Value {
         scale["spec"]["replicas"] = json!(replicas);
     }
     let body = at(workload, &["spec", "selector"]).cloned().unwrap_or_default();
-    let selector = serde_json::from_value::<LabelSelector>(body).ok().and_then(|b| Selector::from_body(&b).ok());
+    let selector =
+        serde_json::from_value::<LabelSelector>(body).ok().and_then(|b| Selector::from_body(&b).ok());
     if let Some(selector) = selector {
         scale["status"]["selector"] = json!(selector.to_string());
     }
@@ -72,7 +73,13 @@ fn take(workload: &Value, scale: &Value, name: &str) -> Outcome<Value> {
 
 impl Api {
     /// Replaces a scale.
-    pub async fn update_scale(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+    pub async fn update_scale(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let decoded = body::decode(body, SCALE, options.validation)?;
         let given = text(&decoded.value, &["metadata", "name"]);
         if !given.is_empty() && given != target.name {
@@ -86,7 +93,13 @@ impl Api {
     }
 
     /// Patches a scale.
-    pub async fn patch_scale(&self, caller: &Caller, target: &Target, patch: &Patch, options: &WriteOptions) -> Outcome<Written> {
+    pub async fn patch_scale(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let change = |old: &Value| {
             let scale = of(old);
             let (patched, told) = settle(target, patch.apply(&scale, SCALE)?, SCALE, options.validation)?;
@@ -110,4 +123,3 @@ impl Api {
         Ok(Written { bytes: bytes(&storage::parse_bytes(&written.bytes)?)?, ..written })
     }
 }
-

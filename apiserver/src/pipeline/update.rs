@@ -42,7 +42,13 @@ pub fn part_of(target: &Target) -> Part {
 
 impl Api {
     /// Replaces an object or one of its subresources.
-    pub async fn update(&self, caller: &Caller, target: &Target, body: &Body, options: &WriteOptions) -> Outcome<Written> {
+    pub async fn update(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         target.admit(caller, Verb::Update)?;
         if target.subresource == "scale" {
             return self.update_scale(caller, target, body, options).await;
@@ -51,13 +57,20 @@ impl Api {
         let plain = target.subresource.is_empty();
         if plain && target.served.rules.create_on_update {
             let snapshot = self.latest().await?;
-            if matches!(record_of(&snapshot, target), Err(refusal) if refusal.reason == Some(Reason::NotFound)) {
+            if matches!(record_of(&snapshot, target), Err(refusal) if refusal.reason == Some(Reason::NotFound))
+            {
                 return self.upsert(caller, target, decoded, options).await;
             }
         }
-        if plain && target.served.rules.revision_required && text(&decoded.value, &["metadata", "resourceVersion"]).is_empty() {
+        if plain
+            && target.served.rules.revision_required
+            && text(&decoded.value, &["metadata", "resourceVersion"]).is_empty()
+        {
             let path = meta::path().child("resourceVersion");
-            let fault = FieldError { value: Some("0x0".to_owned()), ..FieldError::invalid(path, "", "must be specified for an update") };
+            let fault = FieldError {
+                value: Some("0x0".to_owned()),
+                ..FieldError::invalid(path, "", "must be specified for an update")
+            };
             return Err(refusal::invalid(&target.served.resource, &target.name, &[fault]));
         }
         let Decoded { value, warnings } = decoded;
@@ -66,7 +79,13 @@ impl Api {
         self.rewrite(caller, target, rewrite, options).await
     }
 
-    async fn upsert(&self, caller: &Caller, target: &Target, mut decoded: Decoded, options: &WriteOptions) -> Outcome<Written> {
+    async fn upsert(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        mut decoded: Decoded,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let name = text(&decoded.value, &["metadata", "name"]);
         if !name.is_empty() && name != target.name {
             return Err(refusal::bad_request(format!(
@@ -102,7 +121,8 @@ impl Api {
             if options.dry_run {
                 return Ok(Written { bytes: dry(&new)?, changed: true, created: false, warnings });
             }
-            let done = self.store_change(caller, target, &record, &new, (rewrite.verb, &options.cause)).await?;
+            let done =
+                self.store_change(caller, target, &record, &new, (rewrite.verb, &options.cause)).await?;
             match done {
                 Some(bytes) => return Ok(Written { bytes, changed: true, created: false, warnings }),
                 None if named => return Err(stale(target)),
@@ -123,7 +143,8 @@ impl Api {
         (verb, why): (&str, &str),
     ) -> Outcome<Option<bytes::Bytes>> {
         let key = record.key.clone();
-        let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).cause(cause(caller, verb, why));
+        let txn =
+            Txn::new().when(key.clone(), Condition::At(record.modified)).cause(cause(caller, verb, why));
         let due = deletion::is_due(&target.served, new);
         let txn = if due { txn.delete(key) } else { txn.put(key, storage::stamped(new)?) };
         let Ok(committed) = self.commit(txn).await? else { return Ok(None) };

@@ -81,7 +81,8 @@ impl Api {
 /// When an object was last written about, in seconds; its creation where nothing newer is told.
 fn last_seen(record: &Record) -> Option<i64> {
     let object = storage::parse(record).ok()?;
-    let instants = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
+    let instants =
+        ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
     let seen = instants.iter().filter_map(|p| object.pointer(p)?.as_str()?.parse::<jiff::Timestamp>().ok());
     seen.map(jiff::Timestamp::as_second).max()
 }

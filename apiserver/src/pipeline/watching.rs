@@ -21,6 +21,8 @@ use crate::storage;
 
 /// Most objects of the initial state in one step.
 const INITIAL_CHUNK: usize = 512;
+/// Bytes of the initial state after which a step is full.
+const INITIAL_BYTES: usize = 256 * 1024;
 /// How long a watch waits for a revision that has not come yet.
 const FUTURE_WAIT: Duration = Duration::from_secs(3600);
 
@@ -86,7 +88,13 @@ pub struct Observer {
 
 impl Api {
     /// Starts a watch.
-    pub fn watch(&self, caller: &Caller, target: &Target, selectors: (&str, &str), start: Start) -> Outcome<Observer> {
+    pub fn watch(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        selectors: (&str, &str),
+        start: Start,
+    ) -> Outcome<Observer> {
         target.admit(caller, Verb::Watch)?;
         let selection = Selection::parse(&target.served, selectors.0, selectors.1)?;
         let range = range_of(target, &selection);
@@ -100,7 +108,14 @@ impl Api {
             Err(WatchError::Future { .. }) => State::Ahead(asked),
             Err(error) => return Err(refusal::of_watch(&error, asked)),
         };
-        Ok(Observer { store: self.store.clone(), target: target.clone(), selection, state, initial: None, asked: None })
+        Ok(Observer {
+            store: self.store.clone(),
+            target: target.clone(),
+            selection,
+            state,
+            initial: None,
+            asked: None,
+        })
     }
 }
 
@@ -118,6 +133,11 @@ impl Observer {
         }
     }
 
+    /// Asks for one `Progress` as soon as everything up to now was yielded.
+    pub fn ask_current(&mut self) {
+        self.ask_progress(self.store.current_revision().get());
+    }
+
     /// The next step; waits for one. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Outcome<Step> {
         loop {
@@ -130,7 +150,9 @@ impl Observer {
                     self.arrive(revision).await?;
                     continue;
                 }
-                State::Running(watch) => watch.next().await.map_err(|error| refusal::of_watch(&error, watch.progress().get()))?,
+                State::Running(watch) => {
+                    watch.next().await.map_err(|error| refusal::of_watch(&error, watch.progress().get()))?
+                }
             };
             if let Some(step) = self.take(item) {
                 return Ok(step);
@@ -170,10 +192,16 @@ impl Observer {
 
     fn next_initial(&mut self) -> Option<Step> {
         let (records, revision) = self.initial.as_mut()?;
-        let events: Vec<Event> = records
-            .take(INITIAL_CHUNK)
-            .map(|record| Event { kind: Kind::Added, bytes: record.value.clone(), revision: record.modified.get() })
-            .collect();
+        let (mut events, mut size) = (Vec::new(), 0);
+        while events.len() < INITIAL_CHUNK && size < INITIAL_BYTES {
+            let Some(record) = records.next() else { break };
+            size += record.value.len();
+            events.push(Event {
+                kind: Kind::Added,
+                bytes: record.value.clone(),
+                revision: record.modified.get(),
+            });
+        }
         if !events.is_empty() {
             return Some(Step::Events(events));
         }
@@ -209,7 +237,8 @@ impl Observer {
     }
 
     fn event(&self, change: &Change, revision: u64) -> Option<Event> {
-        let selected = |record: &Option<Arc<Record>>| record.as_ref().filter(|r| self.selection.matches(r)).cloned();
+        let selected =
+            |record: &Option<Arc<Record>>| record.as_ref().filter(|r| self.selection.matches(r)).cloned();
         let (now, was) = (selected(&change.record), selected(&change.previous));
         let event = |kind, bytes| Some(Event { kind, bytes, revision });
         match (now, was) {

@@ -7,7 +7,11 @@ use strata_model::status::Reason;
 use crate::types::{config, deployment, namespace, pod};
 
 fn moment() -> Moment {
-    Moment { now: Timestamp::from_second(1_700_000_000).unwrap(), uid: "u-1".to_owned(), random: [1, 2, 3, 4, 5] }
+    Moment {
+        now: Timestamp::from_second(1_700_000_000).unwrap(),
+        uid: "u-1".to_owned(),
+        random: [1, 2, 3, 4, 5],
+    }
 }
 
 fn deployments() -> Served {
@@ -79,10 +83,18 @@ fn generation_counts_changes_of_spec_alone() {
     assert_eq!(scaled["metadata"]["generation"], 2);
     let reset = change(&|d| d["spec"]["replicas"] = Value::Null, Part::Main).unwrap();
     assert_eq!(reset["spec"]["replicas"], 1, "null brings the default back");
-    let reported = change(&|d| { d["status"] = json!({"replicas": 3}); d["spec"]["replicas"] = json!(7); }, Part::Status).unwrap();
+    let reported = change(
+        &|d| {
+            d["status"] = json!({"replicas": 3});
+            d["spec"]["replicas"] = json!(7);
+        },
+        Part::Status,
+    )
+    .unwrap();
     assert_eq!((&reported["status"]["replicas"], &reported["spec"]["replicas"]), (&json!(3), &json!(1)));
     assert_eq!(reported["metadata"]["generation"], 1);
-    let refused = change(&|d| d["spec"]["selector"] = json!({"matchLabels": {"c": "d"}}), Part::Main).unwrap_err();
+    let refused =
+        change(&|d| d["spec"]["selector"] = json!({"matchLabels": {"c": "d"}}), Part::Main).unwrap_err();
     assert!(refused.message.contains("spec.selector: Invalid value"), "{}", refused.message);
 }
 
@@ -99,7 +111,10 @@ fn identity_does_not_change() {
     assert_eq!(attempt("name", "b").unwrap_err().reason, Some(Reason::BadRequest));
     assert_eq!(attempt("namespace", "m").unwrap_err().reason, Some(Reason::BadRequest));
     assert_eq!(attempt("uid", "other").unwrap_err().reason, Some(Reason::Conflict));
-    assert_eq!(attempt("deletionTimestamp", "2020-01-01T00:00:00Z").unwrap_err().reason, Some(Reason::Invalid));
+    assert_eq!(
+        attempt("deletionTimestamp", "2020-01-01T00:00:00Z").unwrap_err().reason,
+        Some(Reason::Invalid)
+    );
     assert_eq!(attempt("creationTimestamp", "2020-01-01T00:00:00Z").unwrap(), old, "ignored");
 }
 

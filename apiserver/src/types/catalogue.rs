@@ -31,10 +31,8 @@ static RULES: &[(&ResourceType, &Rules)] = &[
     (&builtin::LEASE, &lease::LEASE),
 ];
 
-static PLAIN_RULES: Rules = Rules {
-    row: |object, now| vec![print::name(object), print::created(object, now)],
-    ..PLAIN
-};
+static PLAIN_RULES: Rules =
+    Rules { row: |object, now| vec![print::name(object), print::created(object, now)], ..PLAIN };
 
 /// All served types, found by their path.
 pub struct Catalogue {
@@ -48,7 +46,9 @@ impl Catalogue {
         let served: Vec<Arc<Served>> = registry
             .types()
             .iter()
-            .map(|resource| Arc::new(Served { resource: (**resource).clone(), rules: rules_of(&resource.id) }))
+            .map(|resource| {
+                Arc::new(Served { resource: (**resource).clone(), rules: rules_of(&resource.id) })
+            })
             .collect();
         let path = |s: &Served| {
             let r = &s.resource;
@@ -81,7 +81,8 @@ impl Catalogue {
     /// Groups and their versions, core first, in the order that clients prefer.
     pub fn groups(&self) -> Vec<(String, Vec<String>)> {
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        let own = self.served.iter().map(|s| (s.resource.id.group.to_string(), s.resource.version.to_string()));
+        let own =
+            self.served.iter().map(|s| (s.resource.id.group.to_string(), s.resource.version.to_string()));
         let reviews = REVIEWS.iter().map(|r| (r.group.to_owned(), r.version.to_owned()));
         for (group, version) in own.chain(reviews) {
             match groups.iter_mut().find(|(g, _)| *g == group) {
@@ -97,8 +98,14 @@ impl Catalogue {
 
 /// The place of a group in discovery; it decides which group kubectl prefers for a short name.
 fn rank(group: &str) -> usize {
-    const ORDER: &[&str] =
-        &["", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io"];
+    const ORDER: &[&str] = &[
+        "",
+        "apps",
+        "events.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "coordination.k8s.io",
+    ];
     ORDER.iter().position(|g| *g == group).unwrap_or(ORDER.len())
 }
 

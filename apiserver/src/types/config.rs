@@ -49,7 +49,8 @@ pub static SECRET: Rules = Rules {
         frozen(new, old, &["data"], faults);
     },
     columns: const {
-        &[NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE] as &[Column]
+        &[NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE]
+            as &[Column]
     },
     row: secret_row,
     fields: const { &[field("type", &["/type"])] },
@@ -78,7 +79,10 @@ fn check_data(object: &Value, fields: &[&str], faults: &mut Faults) {
             if key.is_empty() || key.len() > MAX_KEY || !key.bytes().all(known) {
                 faults.push(FieldError::invalid(FieldPath::new(name).key(key), key, KEY_RULE));
             }
-            if *name == "data" && fields.len() > 1 && members(object, &["binaryData"]).is_some_and(|b| b.contains_key(key)) {
+            if *name == "data"
+                && fields.len() > 1
+                && members(object, &["binaryData"]).is_some_and(|b| b.contains_key(key))
+            {
                 let detail = "duplicate of key present in binaryData";
                 faults.push(FieldError::invalid(FieldPath::new(name).key(key), key, detail));
             }
@@ -126,7 +130,9 @@ fn secret_validate(secret: &Value, faults: &mut Faults) {
         }
     }
     let account = "kubernetes.io/service-account.name";
-    if kind == "kubernetes.io/service-account-token" && text(secret, &["metadata", "annotations", account]).is_empty() {
+    if kind == "kubernetes.io/service-account-token"
+        && text(secret, &["metadata", "annotations", account]).is_empty()
+    {
         faults.push(FieldError::required(meta::path().child("annotations").key(account), ""));
     }
 }
@@ -150,7 +156,11 @@ mod tests {
     #[test]
     fn keys_and_frozen_data_are_checked() {
         let mut faults = Vec::new();
-        check_data(&json!({"data": {"a b": "c", "d": "e"}, "binaryData": {"d": ""}}), &["data", "binaryData"], &mut faults);
+        check_data(
+            &json!({"data": {"a b": "c", "d": "e"}, "binaryData": {"d": ""}}),
+            &["data", "binaryData"],
+            &mut faults,
+        );
         assert_eq!(faults.len(), 2, "{faults:?}");
         faults.clear();
         let old = json!({"immutable": true, "data": {"a": "b"}});

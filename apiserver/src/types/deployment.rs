@@ -65,7 +65,9 @@ fn validate(deployment: &Value, faults: &mut Faults) {
             }
         }
         "RollingUpdate" => rolling(deployment, &path.child("rollingUpdate"), faults),
-        other => faults.push(FieldError::not_supported(path.child("type"), other, &["Recreate", "RollingUpdate"])),
+        other => {
+            faults.push(FieldError::not_supported(path.child("type"), other, &["Recreate", "RollingUpdate"]))
+        }
     }
 }
 
@@ -140,23 +142,39 @@ mod tests {
         let mut deployment = minimal();
         defaults(&mut deployment);
         assert_eq!(deployment["spec"]["replicas"], 1);
-        assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"], json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
+        assert_eq!(
+            deployment["spec"]["strategy"]["rollingUpdate"],
+            json!({"maxSurge": "25%", "maxUnavailable": "25%"})
+        );
         assert_eq!(deployment["spec"]["template"]["spec"]["restartPolicy"], "Always");
         assert!(faults(|_| {}).is_empty(), "{:?}", faults(|_| {}));
     }
 
     #[test]
     fn a_deployment_that_cannot_work_is_refused() {
-        let cases: &[(&dyn Fn(&mut Value), &str)] = &[
+        type Case<'a> = (&'a dyn Fn(&mut Value), &'a str);
+        let cases: &[Case<'_>] = &[
             (&|d| d["spec"]["selector"] = Value::Null, "spec.selector"),
             (&|d| d["spec"]["selector"] = json!({}), "empty selector is invalid"),
-            (&|d| d["spec"]["template"]["metadata"]["labels"] = json!({"app": "x"}), "does not match template `labels`"),
+            (
+                &|d| d["spec"]["template"]["metadata"]["labels"] = json!({"app": "x"}),
+                "does not match template `labels`",
+            ),
             (&|d| d["spec"]["replicas"] = json!(-1), "spec.replicas: Invalid value: -1"),
-            (&|d| d["spec"]["template"]["spec"]["restartPolicy"] = json!("Never"), "supported values: \"Always\""),
+            (
+                &|d| d["spec"]["template"]["spec"]["restartPolicy"] = json!("Never"),
+                "supported values: \"Always\"",
+            ),
             (&|d| d["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": {}}), "Forbidden"),
-            (&|d| d["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}), "may not be 0"),
+            (
+                &|d| d["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}),
+                "may not be 0",
+            ),
             (&|d| d["spec"]["minReadySeconds"] = json!(700), "must be greater than minReadySeconds"),
-            (&|d| d["spec"]["template"]["spec"]["containers"] = json!([]), "spec.template.spec.containers: Required"),
+            (
+                &|d| d["spec"]["template"]["spec"]["containers"] = json!([]),
+                "spec.template.spec.containers: Required",
+            ),
         ];
         for (change, part) in cases {
             let found = faults(change);

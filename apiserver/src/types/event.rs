@@ -53,7 +53,8 @@ pub static EVENT: Rules = Rules {
 };
 
 fn validate(event: &Value, faults: &mut Faults) {
-    let (own, involved) = (text(event, &["metadata", "namespace"]), text(event, &["involvedObject", "namespace"]));
+    let (own, involved) =
+        (text(event, &["metadata", "namespace"]), text(event, &["involvedObject", "namespace"]));
     let fits = if involved.is_empty() { own == "default" || own.is_empty() } else { own == involved };
     if !fits {
         let path = FieldPath::new("involvedObject").child("namespace");

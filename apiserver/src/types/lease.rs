@@ -26,7 +26,11 @@ pub static LEASE: Rules = Rules {
 fn validate(lease: &Value, faults: &mut Faults) {
     let path = FieldPath::new("spec");
     if let Some(seconds) = int(lease, &["spec", "leaseDurationSeconds"]).filter(|n| *n <= 0) {
-        faults.push(FieldError::invalid(path.child("leaseDurationSeconds"), seconds, "must be greater than 0"));
+        faults.push(FieldError::invalid(
+            path.child("leaseDurationSeconds"),
+            seconds,
+            "must be greater than 0",
+        ));
     }
     if let Some(count) = int(lease, &["spec", "leaseTransitions"]).filter(|n| *n < 0) {
         let detail = "must be greater than or equal to 0";

@@ -61,7 +61,11 @@ fn validate_finalizer(finalizer: &str, faults: &mut Faults) {
     if let Some(fault) = names::qualified_name(finalizer) {
         faults.push(FieldError::invalid(path, finalizer, fault));
     } else if !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer) {
-        faults.push(FieldError::invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"));
+        faults.push(FieldError::invalid(
+            path,
+            finalizer,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        ));
     }
 }
 
@@ -90,7 +94,9 @@ fn validate_owners(owners: &[Value], faults: &mut Faults) {
 /// Checks what may not change in metadata, and that no finalizer comes while the object is being deleted.
 pub fn validate_update(new: &Value, old: &Value, faults: &mut Faults) {
     let immutable = "field is immutable";
-    for part in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for part in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
         let (now, was) = (at(new, &["metadata", part]), at(old, &["metadata", part]));
         if now != was {
             faults.push(FieldError::invalid(path().child(part), now, immutable));
@@ -146,12 +152,17 @@ mod tests {
 
     #[test]
     fn metadata_rules_hold() {
-        assert!(faults(json!({"metadata": {"labels": {"a/b": "c"}, "finalizers": ["kubernetes", "x.io/y"]}})).is_empty());
+        assert!(
+            faults(json!({"metadata": {"labels": {"a/b": "c"}, "finalizers": ["kubernetes", "x.io/y"]}}))
+                .is_empty()
+        );
         let found = faults(json!({"metadata": {"labels": {"-a": "b c"}, "annotations": {"": "x"},
             "finalizers": ["odd"], "ownerReferences": [
                 {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true},
                 {"apiVersion": "v1", "kind": "A", "name": "b", "uid": "", "controller": true}]}}));
-        for part in ["metadata.labels", "metadata.annotations", "standard finalizer", "[1].uid", "Only one reference"] {
+        for part in
+            ["metadata.labels", "metadata.annotations", "standard finalizer", "[1].uid", "Only one reference"]
+        {
             assert!(found.iter().any(|f| f.contains(part)), "{part} in {found:?}");
         }
     }

@@ -50,7 +50,8 @@ fn defaults(namespace: &mut Value) {
 }
 
 fn create(namespace: &mut Value) {
-    let mut finalizers = at(namespace, &["spec", "finalizers"]).and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut finalizers =
+        at(namespace, &["spec", "finalizers"]).and_then(Value::as_array).cloned().unwrap_or_default();
     if !finalizers.contains(&json!(FINALIZER)) {
         finalizers.push(json!(FINALIZER));
     }

@@ -75,7 +75,8 @@ fn qos_class(pod: &Value) -> &'static str {
         let found = at(container, &["resources", part, name])?.as_str()?.parse().ok()?;
         (found != Quantity::ZERO).then_some(found)
     };
-    let containers = || list(pod, &["spec", "containers"]).iter().chain(list(pod, &["spec", "initContainers"]));
+    let containers =
+        || list(pod, &["spec", "containers"]).iter().chain(list(pod, &["spec", "initContainers"]));
     let (mut any, mut all) = (false, true);
     for container in containers() {
         for name in ["cpu", "memory"] {
@@ -115,7 +116,11 @@ fn validate_update(new: &Value, old: &Value, faults: &mut Faults) {
     let had = list(old, &["spec", "tolerations"]);
     let kept = list(new, &["spec", "tolerations"]);
     if had.iter().all(|t| kept.contains(t)) {
-        crate::value::put(child(&mut masked, "spec"), "tolerations", at(old, &["spec", "tolerations"]).cloned());
+        crate::value::put(
+            child(&mut masked, "spec"),
+            "tolerations",
+            at(old, &["spec", "tolerations"]).cloned(),
+        );
     }
     let deadline = at(old, &["spec", "activeDeadlineSeconds"]).cloned();
     crate::value::put(child(&mut masked, "spec"), "activeDeadlineSeconds", deadline);
@@ -158,7 +163,10 @@ mod tests {
         };
         assert_eq!(faults(&|p| p["spec"]["containers"][0]["image"] = json!("j")), 0);
         assert_eq!(faults(&|p| p["spec"]["activeDeadlineSeconds"] = json!(5)), 0);
-        assert_eq!(faults(&|p| p["spec"]["tolerations"].as_array_mut().unwrap().push(json!({"operator": "Exists"}))), 0);
+        assert_eq!(
+            faults(&|p| p["spec"]["tolerations"].as_array_mut().unwrap().push(json!({"operator": "Exists"}))),
+            0
+        );
         assert_eq!(faults(&|p| p["spec"]["tolerations"] = json!([])), 1);
         assert_eq!(faults(&|p| p["spec"]["nodeName"] = json!("n")), 1);
         assert_eq!(faults(&|p| p["spec"]["containers"][0]["command"] = json!(["x"])), 1);
@@ -171,8 +179,13 @@ mod tests {
         let mut faults = Vec::new();
         validate(&pod, &mut faults);
         let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        for part in ["spec.containers[0].name: Invalid", "spec.containers[0].image: Required", "[1].volumeMounts[0].name: Not found",
-            "spec.containers[2].name: Duplicate", "spec.restartPolicy: Unsupported"] {
+        for part in [
+            "spec.containers[0].name: Invalid",
+            "spec.containers[0].image: Required",
+            "[1].volumeMounts[0].name: Not found",
+            "spec.containers[2].name: Duplicate",
+            "spec.restartPolicy: Unsupported",
+        ] {
             assert!(text.iter().any(|t| t.contains(part)), "{part} in {text:?}");
         }
     }

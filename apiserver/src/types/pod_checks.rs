@@ -251,7 +251,8 @@ fn tolerations(spec: &Value, path: &FieldPath, faults: &mut Faults) {
         one_of(toleration, "operator", &["Equal", "Exists"], &path, faults);
         let key = text(toleration, &["key"]);
         if key.is_empty() && text(toleration, &["operator"]) != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let detail =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             faults.push(FieldError::invalid(path.child("operator"), text(toleration, &["operator"]), detail));
         }
     }

@@ -194,11 +194,30 @@ mod tests {
         let of = |status: Value| cells(pod(status)).1;
         assert_eq!(of(json!({"phase": "Pending"})), "Pending");
         assert_eq!(of(json!({"phase": "Failed", "reason": "Evicted"})), "Evicted");
-        assert_eq!(of(json!({"phase": "Pending", "containerStatuses": [waiting("ContainerCreating")]})), "ContainerCreating");
-        assert_eq!(of(json!({"phase": "Running", "containerStatuses": [waiting("CrashLoopBackOff"), running]})), "CrashLoopBackOff");
-        assert_eq!(of(json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]})), "Init:0/1");
-        assert_eq!(of(json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]})), "ExitCode:3");
-        assert_eq!(of(json!({"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]})), "Completed");
+        assert_eq!(
+            of(json!({"phase": "Pending", "containerStatuses": [waiting("ContainerCreating")]})),
+            "ContainerCreating"
+        );
+        assert_eq!(
+            of(json!({"phase": "Running", "containerStatuses": [waiting("CrashLoopBackOff"), running]})),
+            "CrashLoopBackOff"
+        );
+        assert_eq!(
+            of(
+                json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]})
+            ),
+            "Init:0/1"
+        );
+        assert_eq!(
+            of(json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]})),
+            "ExitCode:3"
+        );
+        assert_eq!(
+            of(
+                json!({"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]})
+            ),
+            "Completed"
+        );
         let mut leaving = pod(json!({"phase": "Running"}));
         leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(cells(leaving).1, "Terminating");

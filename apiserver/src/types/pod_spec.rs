@@ -19,7 +19,9 @@ pub fn defaults(spec: &mut Map<String, Value>) {
     default(spec, "dnsPolicy", "ClusterFirst");
     default(spec, "schedulerName", "default-scheduler");
     default(spec, "securityContext", json!({}));
-    if let Some(account) = spec.get("serviceAccountName").cloned().or_else(|| spec.get("serviceAccount").cloned()) {
+    if let Some(account) =
+        spec.get("serviceAccountName").cloned().or_else(|| spec.get("serviceAccount").cloned())
+    {
         default(spec, "serviceAccountName", account.clone());
         spec.insert("serviceAccount".to_owned(), account);
     }
@@ -58,7 +60,8 @@ fn container(container: &mut Map<String, Value>) {
         }
     }
     for hook in ["postStart", "preStop"] {
-        let get = container.get_mut("lifecycle").and_then(|l| l.get_mut(hook)).and_then(|h| h.get_mut("httpGet"));
+        let get =
+            container.get_mut("lifecycle").and_then(|l| l.get_mut(hook)).and_then(|h| h.get_mut("httpGet"));
         if let Some(get) = get.and_then(Value::as_object_mut) {
             http_get(get);
         }

@@ -18,8 +18,7 @@ const COLUMNS: &[Column] = &[
     wide("Selector", "Which pods belong to it."),
 ];
 
-const FIELDS: &[Field] =
-    &[Field { name: "status.replicas", pointers: &["/status/replicas"], absent: "0" }];
+const FIELDS: &[Field] = &[Field { name: "status.replicas", pointers: &["/status/replicas"], absent: "0" }];
 
 /// Rules of replica sets.
 pub static REPLICA_SET: Rules = Rules {

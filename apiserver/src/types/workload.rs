@@ -44,7 +44,11 @@ pub fn validate(workload: &Value, kind: &str, faults: &mut Faults) {
     pod_checks::validate(spec, &path.child("spec"), faults);
     let policy = text(spec, &["restartPolicy"]);
     if policy != "Always" {
-        faults.push(FieldError::not_supported(path.child("spec").child("restartPolicy"), policy, &["Always"]));
+        faults.push(FieldError::not_supported(
+            path.child("spec").child("restartPolicy"),
+            policy,
+            &["Always"],
+        ));
     }
     if at(spec, &["activeDeadlineSeconds"]).is_some() {
         let detail = format!("activeDeadlineSeconds in {kind} is not Supported");

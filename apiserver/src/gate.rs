@@ -1,0 +1,80 @@
+//! What stands before both facades: who asks, and whether there is room for one more request.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::authn::{self, Tokens, User};
+use crate::pipeline::api::Api;
+use crate::refusal::{Outcome, Refusal, too_many_requests};
+use crate::telemetry::Telemetry;
+use strata_model::status::{Reason, Status};
+
+/// Most requests under way at a time, watches and logs not counted.
+pub const MAX_REQUESTS: usize = 1_024;
+/// Most watches and followed logs open at a time.
+pub const MAX_WATCHES: usize = 50_000;
+/// Most bytes of a request's body.
+pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+/// How long a request that is no watch may take.
+pub const REQUEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// The user that a connection's client certificate names, if there was one.
+#[derive(Clone, Debug, Default)]
+pub struct Peer(pub Option<Arc<User>>);
+
+/// Shared by both facades.
+pub struct Gate {
+    /// The server behind.
+    pub api: Arc<Api>,
+    /// Bearer tokens.
+    pub tokens: Tokens,
+    /// Counters.
+    pub telemetry: Telemetry,
+    requests: Arc<Semaphore>,
+    watches: Arc<Semaphore>,
+}
+
+impl Gate {
+    /// A gate with all its room free.
+    pub fn new(api: Arc<Api>, tokens: Tokens) -> Self {
+        Self {
+            api,
+            tokens,
+            telemetry: Telemetry::default(),
+            requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            watches: Arc::new(Semaphore::new(MAX_WATCHES)),
+        }
+    }
+
+    /// Who asks: the token counts if there is one, else the certificate.
+    pub fn authenticate(&self, peer: &Peer, authorization: Option<&str>) -> Outcome<Arc<User>> {
+        match (authorization, &peer.0) {
+            (Some(header), _) => {
+                let user = authn::bearer(header).and_then(|token| self.tokens.user(token));
+                user.cloned().map(Arc::new).ok_or_else(unauthorized)
+            }
+            (None, Some(user)) => Ok(Arc::clone(user)),
+            (None, None) => Ok(Arc::new(User::anonymous())),
+        }
+    }
+
+    /// Room for one request.
+    pub fn enter(&self) -> Outcome<OwnedSemaphorePermit> {
+        room(&self.requests, "too many requests are under way, please try again")
+    }
+
+    /// Room for one watch.
+    pub fn enter_watch(&self) -> Outcome<OwnedSemaphorePermit> {
+        room(&self.watches, "too many watches are open, please try again")
+    }
+}
+
+fn room(semaphore: &Arc<Semaphore>, message: &str) -> Outcome<OwnedSemaphorePermit> {
+    Arc::clone(semaphore).try_acquire_owned().map_err(|_| too_many_requests(message))
+}
+
+/// The refusal of credentials that are nobody's.
+pub fn unauthorized() -> Refusal {
+    Box::new(Status::failure(Reason::Unauthorized, "Unauthorized"))
+}

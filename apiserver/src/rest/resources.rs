@@ -1,0 +1,333 @@
+//! Verbs on objects over HTTP: method and path to verb, body and query to options, outcome to answer.
+
+use std::sync::Arc;
+
+use axum::body::Body as AnyBody;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use strata_model::resource::Verb;
+use strata_model::status::Status;
+
+use super::negotiate::{self, Encoding, Offer, Shape, Wanted, accept};
+use super::path::ResourcePath;
+use super::query::Query;
+use super::respond::{self, Answer};
+use super::router::Rest;
+use super::{listing, watch};
+use crate::deletion::{Options, Propagation};
+use crate::pipeline::body::{self, Body, Media};
+use crate::pipeline::patch::PatchKind;
+use crate::pipeline::request::{Caller, FieldValidation, Target, Written};
+use crate::projection::{self, TableForm};
+use crate::refusal::{self, Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
+use crate::storage;
+use crate::telemetry::Held;
+use crate::types::catalogue::Served;
+use crate::value::{at, flag, int, text};
+use strata_model::field::{FieldError, FieldPath};
+
+/// One request, read as far as all verbs need it.
+pub struct Asked<'a> {
+    /// Who.
+    pub caller: &'a Caller,
+    /// Head.
+    pub parts: &'a Parts,
+    /// Parameters.
+    pub query: Query,
+    /// Body; empty for reads.
+    pub body: Bytes,
+}
+
+impl Asked<'_> {
+    fn header(&self, name: http::HeaderName) -> &str {
+        self.parts.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+
+    fn accept(&self, offer: Offer) -> Outcome<Wanted> {
+        let mut wanted = accept(self.header(ACCEPT), offer)?;
+        wanted.pretty |= self.query.flag("pretty");
+        Ok(wanted)
+    }
+
+    fn content(&self) -> Outcome<Body> {
+        let media = negotiate::content(self.header(CONTENT_TYPE))?;
+        Ok(Body { media, bytes: self.body.clone() })
+    }
+}
+
+/// The verb of a request, for limits and counters.
+pub fn verb(method: &Method, path: &ResourcePath, query: &Query) -> Option<Verb> {
+    let collection = path.name.is_empty();
+    Some(match *method {
+        Method::GET | Method::HEAD if path.watch || (collection && query.flag("watch")) => Verb::Watch,
+        Method::GET | Method::HEAD if collection => Verb::List,
+        Method::GET | Method::HEAD => Verb::Get,
+        Method::POST => Verb::Create,
+        Method::PUT => Verb::Update,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE if collection => Verb::DeleteCollection,
+        Method::DELETE => Verb::Delete,
+        _ => return None,
+    })
+}
+
+impl Rest {
+    /// Answers a request about objects.
+    pub async fn objects(&self, path: ResourcePath, verb: Verb, asked: Asked<'_>) -> Outcome<Answer> {
+        let catalogue = &self.gate.api.catalogue;
+        if let Some(review) = catalogue.review(&path.group, &path.version, &path.resource) {
+            if verb != Verb::Create || !path.name.is_empty() {
+                return Err(method_not_allowed());
+            }
+            let options = asked.query.write("CreateOptions")?;
+            let bytes = self.gate.api.review(asked.caller, review, &asked.content()?, &options)?;
+            return respond::stored(StatusCode::CREATED, bytes, asked.accept(Offer::Whole)?);
+        }
+        let served = catalogue.find(&path.group, &path.version, &path.resource).ok_or_else(no_such_place)?;
+        let target = target(served, path, &asked.query)?;
+        match verb {
+            Verb::Get => self.get(&target, &asked).await,
+            Verb::List => {
+                let wanted = asked.accept(Offer::List)?;
+                let page = self.gate.api.list(asked.caller, &target, &asked.query.list()?).await?;
+                listing::answer(&target.served, page, wanted, asked.query.include()?, Timestamp::now())
+            }
+            Verb::Watch => self.watch(&target, &asked).await,
+            Verb::Create | Verb::Update | Verb::Patch => self.write(&target, verb, &asked).await,
+            Verb::Delete => self.delete(&target, &asked).await,
+            Verb::DeleteCollection => self.delete_collection(&target, &asked).await,
+        }
+    }
+
+    async fn get(&self, target: &Target, asked: &Asked<'_>) -> Outcome<Answer> {
+        if target.subresource == "log" {
+            let chunks = self.gate.api.logs(asked.caller, target, asked.query.logs()?).await?;
+            let body =
+                AnyBody::from_stream(chunks.map(|c| c.map_err(|r| std::io::Error::other(r.message.clone()))));
+            let mut answer = respond::plain(StatusCode::OK, "");
+            *answer.body_mut() = body;
+            return Ok(answer);
+        }
+        let wanted = asked.accept(Offer::Object)?;
+        let bytes = self.gate.api.get(asked.caller, target, asked.query.text("resourceVersion")).await?;
+        object(&target.served, StatusCode::OK, bytes, wanted, asked)
+    }
+
+    async fn watch(&self, target: &Target, asked: &Asked<'_>) -> Outcome<Answer> {
+        let wanted = match asked.accept(Offer::Object) {
+            Ok(wanted) if wanted.encoding == Encoding::Json => wanted,
+            Ok(_) => {
+                let message = "only the following media types are accepted: application/json, application/json;stream=watch";
+                return Err(Box::new(Status::failure(strata_model::status::Reason::NotAcceptable, message)));
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        let options = asked.query.watch()?;
+        let include = asked.query.include()?;
+        target.admit(asked.caller, Verb::Watch)?;
+        let permit = self.gate.enter_watch()?;
+        if let Some(revision) = options.not_older
+            && let Err(refusal) = self.gate.api.not_older(revision).await
+        {
+            return Ok(watch::ended(&refusal));
+        }
+        let selectors = (asked.query.text("labelSelector"), asked.query.text("fieldSelector"));
+        let observer = match self.gate.api.watch(asked.caller, target, selectors, options.start) {
+            Ok(observer) => observer,
+            Err(refusal) if refusal.reason == Some(strata_model::status::Reason::Expired) => {
+                return Ok(watch::ended(&refusal));
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        let held = Held::new(&self.gate.telemetry.watches);
+        let holding = watch::Holding { permit, held, ending: self.ending.clone() };
+        Ok(watch::answer(observer, wanted, include, options, holding))
+    }
+
+    async fn write(&self, target: &Target, verb: Verb, asked: &Asked<'_>) -> Outcome<Answer> {
+        let api = &self.gate.api;
+        let written = match verb {
+            Verb::Create if target.name.is_empty() || !target.subresource.is_empty() => {
+                let options = asked.query.write("CreateOptions")?;
+                api.create(asked.caller, target, &asked.content()?, &options).await?
+            }
+            Verb::Update if !target.name.is_empty() => {
+                let options = asked.query.write("UpdateOptions")?;
+                api.update(asked.caller, target, &asked.content()?, &options).await?
+            }
+            Verb::Patch if !target.name.is_empty() => {
+                let options = asked.query.write("PatchOptions")?;
+                let (kind, media) = negotiate::patch(asked.header(CONTENT_TYPE))?;
+                if asked.query.get("force").is_some() && kind != PatchKind::Apply {
+                    let detail = "may not be specified for non-apply patch";
+                    let fault = FieldError::forbidden(FieldPath::new("force"), detail);
+                    return Err(invalid_options("PatchOptions", &[fault]));
+                }
+                let body = Body { media, bytes: asked.body.clone() };
+                api.patch(asked.caller, target, kind, &body, &options).await?
+            }
+            _ => return Err(method_not_allowed()),
+        };
+        let Written { bytes, created, warnings, .. } = written;
+        let code = if created { StatusCode::CREATED } else { StatusCode::OK };
+        let wanted = asked.accept(Offer::Object)?;
+        Ok(respond::warn(object(&target.served, code, bytes, wanted, asked)?, &warnings))
+    }
+
+    async fn delete(&self, target: &Target, asked: &Asked<'_>) -> Outcome<Answer> {
+        if !target.subresource.is_empty() {
+            return Err(method_not_allowed());
+        }
+        let options = delete_options(asked)?;
+        let deleted = self.gate.api.delete(asked.caller, target, &options).await?;
+        respond::stored(StatusCode::OK, deleted.bytes, asked.accept(Offer::Whole)?)
+    }
+
+    async fn delete_collection(&self, target: &Target, asked: &Asked<'_>) -> Outcome<Answer> {
+        if target.served.resource.is_namespaced() && target.namespace.is_empty() {
+            return Err(method_not_allowed());
+        }
+        let (list, options) = (asked.query.list()?, delete_options(asked)?);
+        let page = self.gate.api.delete_collection(asked.caller, target, &list, &options).await?;
+        listing::answer(
+            &target.served,
+            page,
+            asked.accept(Offer::List)?,
+            asked.query.include()?,
+            Timestamp::now(),
+        )
+    }
+}
+
+fn target(served: &Arc<Served>, path: ResourcePath, query: &Query) -> Outcome<Target> {
+    let namespaced = served.resource.is_namespaced();
+    if !namespaced && !path.namespace.is_empty() {
+        return Err(no_such_place());
+    }
+    if namespaced && path.namespace.is_empty() && !path.name.is_empty() {
+        return Err(no_such_place());
+    }
+    if !path.subresource.is_empty() && served.resource.subresource(&path.subresource).is_none() {
+        return Err(no_such_place());
+    }
+    // The old prefix watches one object by its name.
+    if path.watch && !path.name.is_empty() && query.text("fieldSelector").is_empty() {
+        return Err(bad_request(format!(
+            "watch the collection with fieldSelector=metadata.name={}",
+            path.name
+        )));
+    }
+    Ok(Target {
+        served: Arc::clone(served),
+        namespace: path.namespace,
+        name: path.name,
+        subresource: path.subresource,
+    })
+}
+
+/// An object in the shape that is wanted.
+fn object(
+    served: &Served,
+    code: StatusCode,
+    bytes: Bytes,
+    wanted: Wanted,
+    asked: &Asked<'_>,
+) -> Outcome<Answer> {
+    if wanted.shape == Shape::Whole {
+        return respond::stored(code, bytes, wanted);
+    }
+    let value = storage::parse_bytes(&bytes)?;
+    // What is no object of the type (a Scale, a Status) is answered as it is.
+    if text(&value, &["kind"]) != served.resource.kind {
+        return respond::stored(code, bytes, wanted);
+    }
+    let projected = match wanted.shape {
+        Shape::Table(version) => {
+            let form = TableForm { version, include: asked.query.include()?, columns: true };
+            let meta = json!({"resourceVersion": text(&value, &["metadata", "resourceVersion"])});
+            projection::table(served, std::slice::from_ref(&value), meta, form, Timestamp::now())
+        }
+        _ => projection::metadata_only(&value),
+    };
+    respond::value(code, &projected, wanted)
+}
+
+/// How a delete is wanted: by its body, else by its parameters.
+fn delete_options(asked: &Asked<'_>) -> Outcome<Options> {
+    let mut options = if asked.body.is_empty() { from_query(&asked.query)? } else { from_body(asked)? };
+    options.dry_run |= asked.query.dry_run("DeleteOptions")?;
+    Ok(options)
+}
+
+fn from_query(query: &Query) -> Outcome<Options> {
+    let propagation = Propagation::parse(query.text("propagationPolicy"))?;
+    let orphan = query.get("orphanDependents").map(|_| query.flag("orphanDependents"));
+    Ok(Options {
+        grace_seconds: query.number("gracePeriodSeconds")?,
+        propagation: either(propagation, orphan)?,
+        ..Options::default()
+    })
+}
+
+fn from_body(asked: &Asked<'_>) -> Outcome<Options> {
+    let media = match asked.header(CONTENT_TYPE) {
+        "" => Media::Json,
+        header => negotiate::content(header)?,
+    };
+    let body = Body { media, bytes: asked.body.clone() };
+    let wanted = body::Wanted { group: "", version: "v1", kind: "DeleteOptions" };
+    let value = body::decode(&body, wanted, FieldValidation::Ignore)?.value;
+    if !value.is_object() {
+        return Err(bad_request("the body is not a JSON object"));
+    }
+    let dry_run = at(&value, &["dryRun"]).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if let Some(other) = dry_run.iter().find(|d| d.as_str() != Some("All")) {
+        let fault = FieldError::not_supported(FieldPath::new("dryRun"), other, &["All"]);
+        return Err(invalid_options("DeleteOptions", &[fault]));
+    }
+    let orphan = at(&value, &["orphanDependents"]).map(|_| flag(&value, &["orphanDependents"]));
+    Ok(Options {
+        grace_seconds: int(&value, &["gracePeriodSeconds"]),
+        propagation: either(Propagation::parse(text(&value, &["propagationPolicy"]))?, orphan)?,
+        uid: text(&value, &["preconditions", "uid"]).to_owned(),
+        resource_version: text(&value, &["preconditions", "resourceVersion"]).to_owned(),
+        dry_run: !dry_run.is_empty(),
+        cause: String::new(),
+    })
+}
+
+/// The policy, from its new or its old option.
+fn either(propagation: Option<Propagation>, orphan: Option<bool>) -> Outcome<Option<Propagation>> {
+    match (propagation, orphan) {
+        (Some(_), Some(_)) => {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            let fault = FieldError::invalid(FieldPath::new("propagationPolicy"), "", detail);
+            Err(invalid_options("DeleteOptions", &[fault]))
+        }
+        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) => Ok(Some(Propagation::Background)),
+        (propagation, None) => Ok(propagation),
+    }
+}
+
+/// Reads a body up to the limit.
+pub async fn read(body: AnyBody, limit: usize) -> Outcome<Bytes> {
+    use http_body_util::{BodyExt, LengthLimitError, Limited};
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {limit}");
+            let reason = strata_model::status::Reason::RequestEntityTooLarge;
+            Err(Box::new(Status::failure(reason, message)))
+        }
+        Err(error) => {
+            tracing::debug!(%error, "a body broke off");
+            Err(refusal::bad_request("the body of the request broke off"))
+        }
+    }
+}

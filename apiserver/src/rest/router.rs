@@ -1,0 +1,162 @@
+//! From a path to whoever answers it, within the limits of time and room.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Request, StatusCode};
+use strata_model::resource::Verb;
+use tokio::sync::watch;
+
+use super::discovery::{self, Discovery};
+use super::path::{Health, Place, ResourcePath, parse};
+use super::query::Query;
+use super::resources::{self, Asked};
+use super::respond::{self, Answer};
+use super::{documents, health};
+use crate::authz;
+use crate::gate::{Gate, MAX_BODY_BYTES, REQUEST_TIMEOUT};
+use crate::openapi::documents::Documents;
+use crate::pipeline::request::Caller;
+use crate::refusal::{self, Outcome, method_not_allowed};
+
+/// The REST facade.
+pub struct Rest {
+    /// What it shares with the other facade.
+    pub gate: Arc<Gate>,
+    /// OpenAPI.
+    pub documents: Arc<Documents>,
+    /// Discovery.
+    pub discovery: Discovery,
+    /// Turns true when the server ends.
+    pub ending: watch::Receiver<bool>,
+}
+
+/// An answer, and the verb it was to.
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// The verb, for counters; empty for what is no resource.
+    pub verb: &'static str,
+}
+
+impl Rest {
+    /// Answers a request.
+    pub async fn handle(&self, caller: &Caller, request: Request<Body>) -> Answered {
+        let place = parse(request.uri().path());
+        let head = request.method() == Method::HEAD;
+        let (answer, verb) = match place {
+            Place::Resource(path) => self.resource(caller, path, request).await,
+            place => (self.other(caller, place, &request), ""),
+        };
+        let mut answer = answer.unwrap_or_else(|refusal| respond::refusal(&refusal));
+        if head {
+            *answer.body_mut() = Body::empty();
+        }
+        Answered { answer, verb }
+    }
+
+    async fn resource(
+        &self,
+        caller: &Caller,
+        path: ResourcePath,
+        request: Request<Body>,
+    ) -> (Outcome<Answer>, &'static str) {
+        let query = match Query::of(request.uri()) {
+            Ok(query) => query,
+            Err(refusal) => return (Err(refusal), ""),
+        };
+        let Some(verb) = resources::verb(request.method(), &path, &query) else {
+            return (Err(method_not_allowed()), "");
+        };
+        (self.timed(caller, path, verb, query, request).await, verb.as_str())
+    }
+
+    async fn timed(
+        &self,
+        caller: &Caller,
+        path: ResourcePath,
+        verb: Verb,
+        query: Query,
+        request: Request<Body>,
+    ) -> Outcome<Answer> {
+        let known = self.gate.api.catalogue.groups();
+        if !known.iter().any(|(group, _)| *group == path.group) {
+            return Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
+        }
+        let work = async {
+            let _permit = self.gate.enter()?;
+            let (parts, body) = request.into_parts();
+            let body = if matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
+                bytes::Bytes::new()
+            } else {
+                resources::read(body, MAX_BODY_BYTES).await?
+            };
+            self.objects(path, verb, Asked { caller, parts: &parts, query, body }).await
+        };
+        match tokio::time::timeout(REQUEST_TIMEOUT, work).await {
+            Ok(answer) => answer,
+            Err(_) => Err(refusal::timeout("the request did not complete within 60 seconds; try again")),
+        }
+    }
+
+    fn other(&self, caller: &Caller, place: Place, request: &Request<Body>) -> Outcome<Answer> {
+        let path = request.uri().path();
+        if !authz::allows_path(&caller.user, path) && place != Place::Unknown {
+            return Err(authz::denied_path(&caller.user, path, "get"));
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(method_not_allowed());
+        }
+        let query = Query::of(request.uri())?;
+        let headers = request.headers();
+        let catalogue = &self.gate.api.catalogue;
+        match place {
+            Place::Root => discovery::answer(&health::paths(&catalogue.groups()), accepted(headers)),
+            Place::Version => self.version(headers),
+            Place::Metrics => self.metrics(),
+            Place::Health(which, check) => Ok(self.health(which, &check, &query)),
+            Place::OpenApi2 => documents::version2(&self.documents, headers),
+            Place::OpenApi3 => Ok(documents::index(&self.documents, headers)),
+            Place::OpenApi3Document(path) => Ok(documents::document(&self.documents, &path, &query, headers)),
+            Place::CoreVersions => self.discovery.root(catalogue, true, headers),
+            Place::Groups => self.discovery.root(catalogue, false, headers),
+            Place::Group(group) => match discovery::one_group(catalogue, &group) {
+                Some(found) => discovery::answer(&found, accepted(headers)),
+                None => Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n")),
+            },
+            Place::GroupVersion(group, version) => {
+                if !catalogue.groups().iter().any(|(g, _)| *g == group) {
+                    return Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
+                }
+                discovery::answer(&discovery::resources(catalogue, &group, &version)?, accepted(headers))
+            }
+            Place::Resource(_) | Place::Unknown => {
+                Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n"))
+            }
+        }
+    }
+
+    fn version(&self, headers: &HeaderMap) -> Outcome<Answer> {
+        let mut wanted = super::negotiate::accept(accepted(headers), super::negotiate::Offer::Whole)?;
+        wanted.pretty = true;
+        respond::value(StatusCode::OK, &health::version(), wanted)
+    }
+
+    fn metrics(&self) -> Outcome<Answer> {
+        let text = self.gate.telemetry.text(&self.gate.api.store.stats())?;
+        let mut answer = respond::plain(StatusCode::OK, text);
+        let media = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+        answer.headers_mut().insert(CONTENT_TYPE, media);
+        Ok(answer)
+    }
+
+    fn health(&self, which: Health, check: &str, query: &Query) -> Answer {
+        let checks = health::Checks { serving: !*self.ending.borrow() };
+        health::answer(which, check, &checks, query)
+    }
+}
+
+fn accepted(headers: &HeaderMap) -> &str {
+    headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default()
+}

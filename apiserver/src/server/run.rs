@@ -1,0 +1,145 @@
+//! Start and end of a server.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use strata_model::resource::Registry;
+use strata_model::status::Status;
+use strata_store::store::Store;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::config::Config;
+use super::connections;
+use super::dispatch::{Site, SiteError};
+use super::tls::{self, TlsError};
+use crate::authn::{TokenFileError, Tokens};
+use crate::gate::Gate;
+use crate::pipeline::api::Api;
+use crate::pipeline::logs::Nodes;
+use crate::pipeline::upkeep::SWEEP_EVERY;
+use crate::types::catalogue::Catalogue;
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}; choose another address or port with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Certificates or keys cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The token file cannot be read.
+    #[error("cannot read the token file {path}")]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The token file has a faulty line.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
+    /// The gRPC services cannot be made.
+    #[error(transparent)]
+    Site(#[from] SiteError),
+    /// The store does not take the first objects.
+    #[error("the first objects cannot be stored: {}", .0.message)]
+    Prepare(Box<Status>),
+}
+
+/// Why a server ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A task that must not end did.
+    #[error("the server's upkeep failed")]
+    Upkeep(#[source] tokio::task::JoinError),
+}
+
+/// A server that listens, and serves once it is run.
+pub struct Server {
+    address: SocketAddr,
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    gate: Arc<Gate>,
+    site: Arc<Site>,
+    end: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Reads what the configuration names, listens, and makes what is always there. Clients that connect now are
+    /// answered once the server runs.
+    pub async fn start(config: Config, store: Store) -> Result<Self, StartError> {
+        let listener = listen(config.listen).await?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address: config.listen, source })?;
+        let tls = TlsAcceptor::from(tls::server(&config)?);
+        let nodes = Nodes { tls: config.nodes.as_ref().map(tls::client).transpose()? };
+        let tokens = match &config.token_file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text = text.map_err(|source| StartError::TokenFile { path: path.clone(), source })?;
+                Tokens::parse(&text)?
+            }
+            None => Tokens::default(),
+        };
+        let api = Api { store, catalogue: Arc::new(Catalogue::new(&Registry::builtin())), nodes };
+        api.prepare().await.map_err(StartError::Prepare)?;
+        let gate = Arc::new(Gate::new(Arc::new(api), tokens));
+        let (end, ending) = watch::channel(false);
+        let site = Arc::new(Site::new(Arc::clone(&gate), ending).await?);
+        Ok(Self { address, listener, tls, gate, site, end })
+    }
+
+    /// Where it listens: the real port where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown` is done, then ends: no new connections, watches end cleanly, requests under way are
+    /// answered. The store stays open; it is the caller's to close.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
+        let Self { listener, tls, gate, site, end, .. } = self;
+        let mut upkeep = tokio::task::JoinSet::new();
+        upkeep.spawn(sweep(Arc::clone(&gate.api)));
+        let serving = connections::serve(listener, tls, site, &gate.telemetry, end.subscribe());
+        tokio::pin!(serving, shutdown);
+        let outcome = tokio::select! {
+            // It ends only when it is told to, below.
+            () = &mut serving => return Ok(()),
+            () = &mut shutdown => Ok(()),
+            Some(Err(error)) = upkeep.join_next() => Err(RunError::Upkeep(error)),
+        };
+        end.send_replace(true);
+        serving.await;
+        upkeep.shutdown().await;
+        outcome
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
+}
+
+async fn sweep(api: Arc<Api>) {
+    let mut every = tokio::time::interval(SWEEP_EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        match api.sweep().await {
+            Ok(0) => {}
+            Ok(gone) => tracing::debug!(gone, "expired objects went"),
+            Err(refusal) => tracing::warn!(reason = %refusal.message, "expired objects could not be removed"),
+        }
+    }
+}
