@@ -269,7 +269,24 @@ fn fault_of(error: &(dyn StdError + 'static)) -> ConnectFault {
     if fault != ConnectFault::Broken {
         return fault;
     }
-    // The resolver's and the timer's errors have no type that could be asked.
+    // An alert that comes after the handshake (TLS 1.3 checks client certificates then) and the errors of the resolver
+    // and the timer arrive as text alone.
+    if let Some((_, alert)) = text.split_once("received fatal alert: ") {
+        return match alert.split(|c: char| !c.is_ascii_alphanumeric()).next() {
+            Some("CertificateExpired") => ConnectFault::ClientExpired,
+            Some(
+                "BadCertificate"
+                | "UnsupportedCertificate"
+                | "CertificateRevoked"
+                | "CertificateUnknown"
+                | "UnknownCA"
+                | "AccessDenied"
+                | "CertificateRequired"
+                | "DecryptError",
+            ) => ConnectFault::ClientRejected,
+            _ => ConnectFault::Broken,
+        };
+    }
     if text.contains("dns error") || text.contains("failed to lookup address") {
         return ConnectFault::UnknownHost;
     }

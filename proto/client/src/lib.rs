@@ -9,5 +9,5 @@ pub mod connect;
 pub mod client;
 pub mod cursor;
 pub mod event;
-mod stream;
+pub mod stream;
 pub mod watch;

@@ -22,10 +22,21 @@ use crate::cursor::{self, Cursor, Then};
 use crate::error::ClientError;
 use crate::event::{Event, Inbox, WatchOptions};
 
-/// Silence after which the server is asked how far it is.
-pub const ASK_AFTER: Duration = Duration::from_secs(15);
-/// Silence after which the stream counts as dead.
-pub const STALLED_AFTER: Duration = Duration::from_secs(30);
+/// How long a stream may be silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    /// After this the server is asked how far it is.
+    pub ask_after: Duration,
+    /// After this the stream counts as dead.
+    pub stalled_after: Duration,
+}
+
+impl Default for Silence {
+    fn default() -> Self {
+        Self { ask_after: Duration::from_secs(15), stalled_after: Duration::from_secs(30) }
+    }
+}
+
 /// Shortest and longest pause between connections.
 const BACKOFF_MIN: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -345,7 +356,7 @@ fn pause(attempt: u32) -> Duration {
 }
 
 /// Owns the stream until it is closed.
-pub(crate) async fn run(client: Client, shared: Arc<Shared>) {
+pub(crate) async fn run(client: Client, shared: Arc<Shared>, silence: Silence) {
     let mut attempt = 0;
     loop {
         match shared.idle() {
@@ -356,7 +367,7 @@ pub(crate) async fn run(client: Client, shared: Arc<Shared>) {
             }
             Idle::Busy => {}
         }
-        match session(&client, &shared, &mut attempt).await {
+        match session(&client, &shared, silence, &mut attempt).await {
             End::Closed => return,
             End::Lost(error) => {
                 let error = Arc::new(error);
@@ -378,7 +389,7 @@ pub(crate) async fn run(client: Client, shared: Arc<Shared>) {
     }
 }
 
-async fn session(client: &Client, shared: &Shared, attempt: &mut u32) -> End {
+async fn session(client: &Client, shared: &Shared, silence: Silence, attempt: &mut u32) -> End {
     let (to, requests) = mpsc::channel(REQUESTS);
     {
         let mut state = shared.lock();
@@ -401,10 +412,10 @@ async fn session(client: &Client, shared: &Shared, attempt: &mut u32) -> End {
     let (mut heard, mut asked) = (Instant::now(), false);
     loop {
         let now = Instant::now();
-        if now.duration_since(heard) >= STALLED_AFTER {
+        if now.duration_since(heard) >= silence.stalled_after {
             return End::Lost(ClientError::Stalled {
                 server: client.server().to_owned(),
-                seconds: STALLED_AFTER.as_secs(),
+                seconds: silence.stalled_after.as_secs(),
             });
         }
         let next = {
@@ -412,7 +423,7 @@ async fn session(client: &Client, shared: &Shared, attempt: &mut u32) -> End {
             if state.closed {
                 return End::Closed;
             }
-            if !asked && now.duration_since(heard) >= ASK_AFTER {
+            if !asked && now.duration_since(heard) >= silence.ask_after {
                 state.ask = true;
                 asked = true;
             }
@@ -422,7 +433,7 @@ async fn session(client: &Client, shared: &Shared, attempt: &mut u32) -> End {
             }
             state.flush(&to, now)
         };
-        let look = heard + if asked { STALLED_AFTER } else { ASK_AFTER };
+        let look = heard + if asked { silence.stalled_after } else { silence.ask_after };
         let look = next.map_or(look, |n| n.min(look));
         tokio::select! {
             message = stream.message() => match message {

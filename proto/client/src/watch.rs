@@ -8,7 +8,7 @@ use strata_model::resource::ResourceType;
 
 use crate::client::Client;
 use crate::event::{DEFAULT_WINDOW, Event, Inbox, WatchOptions};
-use crate::stream;
+use crate::stream::{self, Silence};
 
 /// All watches of a process, on one stream. Clones share it; it ends when the last clone and watch are dropped.
 #[derive(Clone)]
@@ -30,8 +30,13 @@ impl Drop for Guard {
 impl Watches {
     /// Starts the task that owns the stream. Must be called within a tokio runtime.
     pub fn new(client: Client) -> Self {
+        Self::with_silence(client, Silence::default())
+    }
+
+    /// The same with other bounds on how long the stream may be silent.
+    pub fn with_silence(client: Client, silence: Silence) -> Self {
         let shared = Arc::new(stream::Shared::new());
-        tokio::spawn(stream::run(client, Arc::clone(&shared)));
+        tokio::spawn(stream::run(client, Arc::clone(&shared), silence));
         Self { _guard: Arc::new(Guard { shared: Arc::clone(&shared) }), shared }
     }
 
