@@ -11,11 +11,14 @@ mod commands;
 
 mod roles;
 
+mod help;
+
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::connection::ConnectionArgs;
+use crate::output::stdout;
 
 /// A platform that holds the actual world to what was declared, layer by layer.
 #[derive(Debug, Parser)]
@@ -38,9 +41,28 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let tree = help::grouped(Cli::command());
+    let cli = match tree.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
     match cli.command {
         Command::Role(role) => roles::run(role),
         Command::Resource(command) => commands::run(cli.connection, command, Cli::command),
+    }
+}
+
+/// Help is data and a success; a command that makes no sense is said on stderr, and ends with 1 as in kubectl.
+fn refused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        stdout::say(error.render().to_string().trim_end());
+        return ExitCode::FAILURE;
+    }
+    match stdout::data(&error.render().to_string()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            stdout::say(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }

@@ -37,6 +37,8 @@ mod rollout;
 
 mod logs;
 
+mod describe;
+
 mod wait;
 
 mod why;
@@ -84,6 +86,9 @@ pub enum ResourceCommand {
     /// Print objects, and then every change, until Ctrl-C
     #[command(after_help = get::EXAMPLES)]
     Watch(With<get::WatchArgs>),
+    /// Show an object for people, with what happened to it
+    #[command(after_help = describe::EXAMPLES)]
+    Describe(With<describe::DescribeArgs>),
     /// Say what an object waits for, through all layers down to its processes
     #[command(after_help = why::EXAMPLES)]
     Why(With<why::WhyArgs>),
@@ -154,6 +159,13 @@ pub fn run(
         ResourceCommand::Config(group) => {
             return finish("", config::run(&group.connection.or(before), &group.command));
         }
+        ResourceCommand::Create(with) => {
+            let namespace = with.connection.namespace.as_deref().or(before.namespace.as_deref());
+            match create::offline(&with.args, namespace) {
+                Some(outcome) => return finish("", outcome),
+                None => ResourceCommand::Create(with),
+            }
+        }
         command => command,
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -171,6 +183,7 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
     match command {
         C::Get(with) => online(before, with, get::get).await,
         C::Watch(with) => online(before, with, get::watch).await,
+        C::Describe(with) => online(before, with, describe::run).await,
         C::Why(with) => online(before, with, why::run).await,
         C::Explain(with) => online(before, with, explain::run).await,
         C::Logs(with) => online(before, with, logs::run).await,

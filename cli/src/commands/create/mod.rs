@@ -63,10 +63,48 @@ enum SecretKind {
     Generic(build::SecretArgs),
 }
 
+/// Prints what flags describe, where nothing is to be sent: manifests can be written without a server. `None` where a
+/// server is needed after all.
+pub fn offline(args: &CreateArgs, namespace: Option<&str>) -> Option<CliResult> {
+    let kind = args.kind.as_ref()?;
+    kind.write().client_only().then(|| {
+        let mut value = kind.build()?;
+        let text = |field: &str| value[field].as_str().unwrap_or_default();
+        let registry = strata_model::resource::Registry::builtin();
+        let known = registry.by_api_version(text("apiVersion"), text("kind"));
+        let resource = known.ok_or_else(|| usage(format!("no such type: {}", text("kind"))))?;
+        if let (true, Some(namespace)) = (resource.is_namespaced(), namespace) {
+            value["metadata"]["namespace"] = Value::String(namespace.to_owned());
+        }
+        kind.write().report_value(resource, value, "created")
+    })
+}
+
+impl CreateKind {
+    fn build(&self) -> CliResult<Value> {
+        match self {
+            Self::Deployment(args) => build::deployment(args),
+            Self::Configmap(args) => build::config_map(args),
+            Self::Secret(SecretKind::Generic(args)) => build::secret(args),
+            Self::Namespace(args) => Ok(build::namespace(args)),
+            Self::Serviceaccount(args) => Ok(build::service_account(args)),
+        }
+    }
+
+    fn write(&self) -> &WriteArgs {
+        match self {
+            Self::Deployment(args) => &args.write,
+            Self::Configmap(args) => &args.write,
+            Self::Secret(SecretKind::Generic(args)) => &args.write,
+            Self::Namespace(args) | Self::Serviceaccount(args) => &args.write,
+        }
+    }
+}
+
 /// Runs the command.
 pub async fn run(session: &Session, args: CreateArgs) -> CliResult {
     if let Some(kind) = args.kind {
-        return from_flags(session, kind).await;
+        return from_flags(session, &kind).await;
     }
     if args.files.filenames.is_empty() {
         return Err(usage(
@@ -90,26 +128,10 @@ pub async fn run(session: &Session, args: CreateArgs) -> CliResult {
     }
 }
 
-async fn from_flags(session: &Session, kind: CreateKind) -> CliResult {
-    let (mut value, write) = match kind {
-        CreateKind::Deployment(args) => (build::deployment(&args)?, args.write),
-        CreateKind::Configmap(args) => (build::config_map(&args)?, args.write),
-        CreateKind::Secret(SecretKind::Generic(args)) => (build::secret(&args)?, args.write),
-        CreateKind::Namespace(args) => (build::namespace(&args), args.write),
-        CreateKind::Serviceaccount(args) => (build::service_account(&args), args.write),
-    };
+async fn from_flags(session: &Session, kind: &CreateKind) -> CliResult {
+    let (mut value, write) = (kind.build()?, kind.write());
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if write.client_only() {
-        // Nothing is asked of a server, so that manifests can be written without one.
-        let registry = strata_model::resource::Registry::builtin();
-        let known = registry.by_api_version(&api_version, &kind);
-        let resource = known.ok_or_else(|| usage(format!("no such type: {kind} in {api_version}")))?;
-        if resource.is_namespaced() && session.namespace_given {
-            value["metadata"]["namespace"] = Value::String(session.namespace().to_owned());
-        }
-        return write.report_value(resource, value, "created");
-    }
     let resource = session.type_of(&api_version, &kind).await?;
     let namespace = session.namespace_of(&resource, false);
     if resource.is_namespaced() {
