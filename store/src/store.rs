@@ -180,7 +180,8 @@ impl Store {
 
     /// Gives up history below a revision (that revision itself stays readable), off the commit path
     /// and in bounded slices. Gives the oldest revision that is kept, never above the current one.
-    /// The log is given back by whole segments; the answer does not wait for commits.
+    /// The log is given back by whole segments; the answer does not wait for commits. The limit is
+    /// remembered by `close`; after a crash, history that is still whole may be readable again.
     ///
     /// # Errors
     /// `Closed`, or `Engine` if giving back failed; history below is refused all the same.
