@@ -4,30 +4,15 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use strata_apiserver::server::config::Identity;
 use strata_apiserver::server::{Config, Pem, Server};
 use strata_store::engine::memory::Memory;
 use strata_store::store::{EngineChoice, Store};
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+#[path = "../tests/common/authority.rs"]
+mod authority;
 
-impl Authority {
-    fn new() -> Result<Self, rcgen::Error> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "example");
-        Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
-    }
-
-    fn identity(&self, name: &str, group: &str, hosts: &[&str]) -> Result<(String, String), rcgen::Error> {
-        let mut params = CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.distinguished_name.push(DnType::OrganizationName, group);
-        let key = KeyPair::generate()?;
-        Ok((params.signed_by(&key, &self.0)?.pem(), key.serialize_pem()))
-    }
-}
+use authority::{Authority, Pair};
 
 #[tokio::main(flavor = "multi_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -36,24 +21,24 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&directory)?;
     let listen = std::env::args().nth(2).unwrap_or_else(|| "127.0.0.1:0".to_owned()).parse()?;
     let authority = Authority::new()?;
-    let (certificate, key) = authority.identity("server", "example", &["127.0.0.1", "localhost"])?;
+    let Pair { certificate, key } = authority.identity("server", "example", &["127.0.0.1", "localhost"])?;
     let config = Config {
         listen,
         identity: Identity { certificate: Pem::Text(certificate), key: Pem::Text(key) },
-        client_authority: Some(Pem::Text(authority.0.pem())),
+        client_authority: Some(Pem::Text(authority.pem())),
         token_file: None,
         nodes: None,
     };
     let engine = EngineChoice::Memory(Memory::default());
     let store = Store::open(strata_store::config::Config::default(), engine)?;
     let server = Server::start(config, store.clone()).await?;
-    let (certificate, key) = authority.identity("admin", "system:masters", &[])?;
+    let Pair { certificate, key } = authority.identity("admin", "system:masters", &[])?;
     let write = |name: &str, text: &str| {
         let path = directory.join(name);
         std::fs::write(&path, text).map(|()| path)
     };
     let (ca, certificate, key) =
-        (write("ca.pem", &authority.0.pem())?, write("admin.pem", &certificate)?, write("admin.key", &key)?);
+        (write("ca.pem", &authority.pem())?, write("admin.pem", &certificate)?, write("admin.key", &key)?);
     let kubeconfig = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: example\nclusters:\n- name: example\n  cluster:\n    server: \
          https://{}\n    certificate-authority: {}\nusers:\n- name: admin\n  user:\n    client-certificate: {}\n    \

@@ -54,6 +54,9 @@ impl fmt::Display for Fault {
         let path = &self.path;
         match &self.kind {
             FaultKind::UnknownField => write!(formatter, "unknown field \"{path}\""),
+            FaultKind::WrongType { wanted, found } if path.is_empty() => {
+                write!(formatter, "json: cannot unmarshal {found} into a value of type {wanted}")
+            }
             FaultKind::WrongType { wanted, found } => {
                 write!(formatter, "json: cannot unmarshal {found} into field {path} of type {wanted}")
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body as AnyBody;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_model::resource::Verb;
-use strata_model::status::Status;
+use strata_model::status::{Reason, Status};
 
 use super::negotiate::{self, Encoding, Offer, Shape, Wanted, accept};
 use super::path::ResourcePath;
@@ -24,12 +24,15 @@ use crate::pipeline::body::{self, Body, Media};
 use crate::pipeline::patch::PatchKind;
 use crate::pipeline::request::{Caller, FieldValidation, Target, Written};
 use crate::projection::{self, TableForm};
-use crate::refusal::{self, Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
+use crate::refusal::{Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
 use crate::storage;
 use crate::telemetry::Held;
 use crate::types::catalogue::Served;
 use crate::value::{at, flag, int, text};
 use strata_model::field::{FieldError, FieldPath};
+
+/// Most bytes of a body that is too large that are read only to be thrown away.
+const MAX_DRAINED: usize = 16 * 1024 * 1024;
 
 /// One request, read as far as all verbs need it.
 pub struct Asked<'a> {
@@ -123,7 +126,7 @@ impl Rest {
             Ok(wanted) if wanted.encoding == Encoding::Json => wanted,
             Ok(_) => {
                 let message = "only the following media types are accepted: application/json, application/json;stream=watch";
-                return Err(Box::new(Status::failure(strata_model::status::Reason::NotAcceptable, message)));
+                return Err(Box::new(Status::failure(Reason::NotAcceptable, message)));
             }
             Err(refusal) => return Err(refusal),
         };
@@ -139,7 +142,7 @@ impl Rest {
         let selectors = (asked.query.text("labelSelector"), asked.query.text("fieldSelector"));
         let observer = match self.gate.api.watch(asked.caller, target, selectors, options.start) {
             Ok(observer) => observer,
-            Err(refusal) if refusal.reason == Some(strata_model::status::Reason::Expired) => {
+            Err(refusal) if refusal.reason == Some(Reason::Expired) => {
                 return Ok(watch::ended(&refusal));
             }
             Err(refusal) => return Err(refusal),
@@ -151,6 +154,10 @@ impl Rest {
 
     async fn write(&self, target: &Target, verb: Verb, asked: &Asked<'_>) -> Outcome<Answer> {
         let api = &self.gate.api;
+        let everywhere = target.served.resource.is_namespaced() && target.namespace.is_empty();
+        if everywhere && verb == Verb::Create {
+            return Err(method_not_allowed());
+        }
         let written = match verb {
             Verb::Create if target.name.is_empty() || !target.subresource.is_empty() => {
                 let options = asked.query.write("CreateOptions")?;
@@ -315,19 +322,26 @@ fn either(propagation: Option<Propagation>, orphan: Option<bool>) -> Outcome<Opt
     }
 }
 
-/// Reads a body up to the limit.
+/// Reads a body up to the limit. What is too large is read to its end all the same, within a bound, so that the client
+/// hears the refusal instead of a broken stream.
 pub async fn read(body: AnyBody, limit: usize) -> Outcome<Bytes> {
-    use http_body_util::{BodyExt, LengthLimitError, Limited};
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {limit}");
-            let reason = strata_model::status::Reason::RequestEntityTooLarge;
-            Err(Box::new(Status::failure(reason, message)))
-        }
-        Err(error) => {
+    let mut chunks = body.into_data_stream();
+    let (mut all, mut size) = (BytesMut::new(), 0);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| {
             tracing::debug!(%error, "a body broke off");
-            Err(refusal::bad_request("the body of the request broke off"))
+            bad_request("the body of the request broke off")
+        })?;
+        size += chunk.len();
+        if size <= limit {
+            all.extend_from_slice(&chunk);
+        } else if size > limit + MAX_DRAINED {
+            break;
         }
     }
+    if size <= limit {
+        return Ok(all.freeze());
+    }
+    let message = format!("Request entity too large: limit is {limit} bytes");
+    Err(Box::new(Status::failure(Reason::RequestEntityTooLarge, message)))
 }

@@ -80,8 +80,7 @@ impl Rest {
         query: Query,
         request: Request<Body>,
     ) -> Outcome<Answer> {
-        let known = self.gate.api.catalogue.groups();
-        if !known.iter().any(|(group, _)| *group == path.group) {
+        if !self.gate.api.catalogue.has_group(&path.group) {
             return Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
         }
         let work = async {
@@ -112,7 +111,7 @@ impl Rest {
         let headers = request.headers();
         let catalogue = &self.gate.api.catalogue;
         match place {
-            Place::Root => discovery::answer(&health::paths(&catalogue.groups()), accepted(headers)),
+            Place::Root => discovery::answer(&health::paths(catalogue.groups()), accepted(headers)),
             Place::Version => self.version(headers),
             Place::Metrics => self.metrics(),
             Place::Health(which, check) => Ok(self.health(which, &check, &query)),
@@ -126,7 +125,7 @@ impl Rest {
                 None => Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n")),
             },
             Place::GroupVersion(group, version) => {
-                if !catalogue.groups().iter().any(|(g, _)| *g == group) {
+                if !catalogue.has_group(&group) {
                     return Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
                 }
                 discovery::answer(&discovery::resources(catalogue, &group, &version)?, accepted(headers))

@@ -80,7 +80,7 @@ pub fn answer(
         columns_sent: false,
         end,
         bookmark,
-        ended: false,
+        ended: length.is_zero(),
         holding,
     };
     let stream = unfold(lines, |mut lines| async move {

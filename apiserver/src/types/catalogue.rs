@@ -38,6 +38,7 @@ static PLAIN_RULES: Rules =
 pub struct Catalogue {
     served: Vec<Arc<Served>>,
     by_path: BTreeMap<(String, String, String), Arc<Served>>,
+    groups: Vec<(String, Vec<String>)>,
 }
 
 impl Catalogue {
@@ -55,7 +56,8 @@ impl Catalogue {
             (r.id.group.to_string(), r.version.to_string(), r.id.resource.to_string())
         };
         let by_path = served.iter().map(|s| (path(s), Arc::clone(s))).collect();
-        Self { served, by_path }
+        let groups = groups(&served);
+        Self { served, by_path, groups }
     }
 
     /// The type at a path.
@@ -79,21 +81,29 @@ impl Catalogue {
     }
 
     /// Groups and their versions, core first, in the order that clients prefer.
-    pub fn groups(&self) -> Vec<(String, Vec<String>)> {
-        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        let own =
-            self.served.iter().map(|s| (s.resource.id.group.to_string(), s.resource.version.to_string()));
-        let reviews = REVIEWS.iter().map(|r| (r.group.to_owned(), r.version.to_owned()));
-        for (group, version) in own.chain(reviews) {
-            match groups.iter_mut().find(|(g, _)| *g == group) {
-                Some((_, versions)) if versions.contains(&version) => {}
-                Some((_, versions)) => versions.push(version),
-                None => groups.push((group, vec![version])),
-            }
-        }
-        groups.sort_by_key(|(group, _)| rank(group));
-        groups
+    pub fn groups(&self) -> &[(String, Vec<String>)] {
+        &self.groups
     }
+
+    /// Whether a group is served.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|(known, _)| known == group)
+    }
+}
+
+fn groups(served: &[Arc<Served>]) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    let own = served.iter().map(|s| (s.resource.id.group.to_string(), s.resource.version.to_string()));
+    let reviews = REVIEWS.iter().map(|r| (r.group.to_owned(), r.version.to_owned()));
+    for (group, version) in own.chain(reviews) {
+        match groups.iter_mut().find(|(g, _)| *g == group) {
+            Some((_, versions)) if versions.contains(&version) => {}
+            Some((_, versions)) => versions.push(version),
+            None => groups.push((group, vec![version])),
+        }
+    }
+    groups.sort_by_key(|(group, _)| rank(group));
+    groups
 }
 
 /// The place of a group in discovery; it decides which group kubectl prefers for a short name.
