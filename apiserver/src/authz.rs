@@ -133,8 +133,8 @@ pub fn allows(who: &User, asked: &Attributes<'_>) -> bool {
 pub fn allows_path(who: &User, path: &str) -> bool {
     let under = |root: &&str| path == *root || (*root != "/" && path.starts_with(&format!("{root}/")));
     who.is_in(MASTERS)
-        || PUBLIC_PATHS.iter().any(|root| under(root))
-        || (who.is_in(AUTHENTICATED) && KNOWN_PATHS.iter().any(|root| under(root)))
+        || PUBLIC_PATHS.iter().any(&under)
+        || (who.is_in(AUTHENTICATED) && KNOWN_PATHS.iter().any(under))
 }
 
 /// The refusal of something that is not allowed.

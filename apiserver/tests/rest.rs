@@ -299,6 +299,9 @@ async fn discovery_and_openapi_are_served_once() {
     server.stop().await;
 }
 
+/// Method, path, header, body, and the code it gets.
+type Rubbish<'a> = (&'a str, &'a str, (&'a str, &'a str), &'a str, u16);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rubbish_gets_a_proper_status() {
     let server = TestServer::start().await;
@@ -306,7 +309,7 @@ async fn rubbish_gets_a_proper_status() {
     let json = ("content-type", "application/json");
     let deep = format!("{{\"data\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let long = "x".repeat(4 << 20);
-    let cases: &[(&str, &str, (&str, &str), &str, u16)] = &[
+    let cases: &[Rubbish<'_>] = &[
         ("POST", MAPS, json, "{\"a\":", 400),
         ("POST", MAPS, json, "", 400),
         ("POST", MAPS, json, "[]", 400),
@@ -359,8 +362,18 @@ async fn a_full_disk_refuses_writes_and_takes_deletes() {
     let server = TestServer::start().await;
     let admin = Rest::admin(&server);
     admin.post(MAPS, &map("a")).await;
-    server.memory.set_room(Some(0));
-    let refused = admin.post(MAPS, &map("b")).await;
+    server.memory.set_room(Some(server.memory.used()));
+    let mut refused = None;
+    for i in 0..64 {
+        let mut big = map(&format!("big{i}"));
+        big["data"]["pad"] = json!("x".repeat(8 << 10));
+        let answer = admin.post(MAPS, &big).await;
+        if answer.code != 201 {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.expect("the disk to fill up");
     assert_eq!((refused.code, &refused.json()["reason"]), (507, &json!("InsufficientStorage")));
     assert_eq!(admin.get(&format!("{MAPS}/a")).await.code, 200);
     assert_eq!(admin.delete(&format!("{MAPS}/a")).await.code, 200);

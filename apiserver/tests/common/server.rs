@@ -21,6 +21,9 @@ use super::authority::{Authority, Pair};
 /// A token that the server knows, of somebody without rights.
 pub const TOKEN: &str = "let-me-in";
 
+/// Small segments, so that a test fills a disk with few writes.
+const SEGMENT_BYTES: u64 = 128 << 10;
+
 /// A running server.
 pub struct TestServer {
     /// Where it listens.
@@ -59,7 +62,11 @@ impl TestServer {
             nodes: Some(NodeAccess { identity: identity(&to_nodes), authority: Pem::Text(authority.pem()) }),
         };
         let memory = Memory::new();
-        let store_config = strata_store::config::Config { history_transactions: 1, ..Default::default() };
+        let store_config = strata_store::config::Config {
+            history_transactions: 1,
+            segment_bytes: SEGMENT_BYTES,
+            ..Default::default()
+        };
         let store = Store::open(store_config, EngineChoice::Memory(memory.clone())).unwrap();
         let server = Server::start(config, store.clone()).await.unwrap();
         let address = server.address();
