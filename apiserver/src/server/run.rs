@@ -80,7 +80,25 @@ impl Server {
     /// Reads what the configuration names, listens, and makes what is always there. Clients that connect now are
     /// answered once the server runs.
     pub async fn start(config: Config, store: Store) -> Result<Self, StartError> {
-        let listener = listen(config.listen).await?;
+        let address = config.listen;
+        let listener =
+            TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
+        Self::prepare(config, store, listener).await
+    }
+
+    /// The same on a socket that somebody else bound, and keeps bound when this process ends.
+    pub async fn start_on(
+        config: Config,
+        store: Store,
+        socket: std::net::TcpListener,
+    ) -> Result<Self, StartError> {
+        let failed = |source| StartError::Listen { address: config.listen, source };
+        socket.set_nonblocking(true).map_err(failed)?;
+        let listener = TcpListener::from_std(socket).map_err(failed)?;
+        Self::prepare(config, store, listener).await
+    }
+
+    async fn prepare(config: Config, store: Store, listener: TcpListener) -> Result<Self, StartError> {
         let address =
             listener.local_addr().map_err(|source| StartError::Listen { address: config.listen, source })?;
         let tls = TlsAcceptor::from(tls::server(&config)?);
@@ -125,10 +143,6 @@ impl Server {
         upkeep.shutdown().await;
         outcome
     }
-}
-
-async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
 async fn sweep(api: Arc<Api>) {
