@@ -208,9 +208,11 @@ impl Shared {
             .stderr(Stdio::from(complaints))
             .current_dir("/")
             .spawn()?;
+        // Of a binary that was replaced the directory is still right.
+        let own = std::fs::read_link("/proc/self/exe").ok();
         let order = RunOrder {
             command: launch.command.clone(),
-            env: environment::with_host(launch, std::env::vars_os()),
+            env: environment::with_host(launch, std::env::vars_os(), own.as_deref()),
             working_dir: launch.working_dir.clone(),
             grace_seconds: launch.grace_seconds,
             log_file_bytes: self.log.file_bytes,
