@@ -7,7 +7,7 @@ use strata_model::status::Reason;
 
 use crate::commands::error::{CliError, CliResult, usage};
 use crate::commands::last_applied;
-use crate::commands::printing::{ValidateArgs, WriteArgs, warn};
+use crate::commands::printing::{DryRun, ValidateArgs, WriteArgs, warn};
 use crate::commands::session::Session;
 use crate::commands::target::{Declared, FileArgs, declared, value_of};
 use crate::output::stdout;
@@ -52,8 +52,32 @@ pub async fn run(session: &Session, args: ApplyArgs) -> CliResult {
     if args.files.filenames.is_empty() {
         return Err(usage("must specify the manifests to apply: strata apply -f FILE"));
     }
+    let objects = declared(session, &args.files).await?;
+    all(session, &args, &objects).await
+}
+
+/// Applies manifests as they are, without any flag; gives back what they declare, so that it can be followed.
+pub async fn manifests(session: &Session, filenames: Vec<String>) -> CliResult<Vec<Declared>> {
+    let args = ApplyArgs {
+        files: FileArgs { filenames, recursive: false },
+        validate: ValidateArgs { validate: "strict".to_owned() },
+        write: WriteArgs {
+            dry_run: DryRun::None,
+            output: None,
+            show_managed_fields: false,
+            field_manager: None,
+        },
+        server_side: false,
+        force_conflicts: false,
+    };
+    let objects = declared(session, &args.files).await?;
+    all(session, &args, &objects).await?;
+    Ok(objects)
+}
+
+async fn all(session: &Session, args: &ApplyArgs, objects: &[Declared]) -> CliResult {
     let mut errors = Vec::new();
-    for object in declared(session, &args.files).await? {
+    for object in objects {
         if object.name().is_empty() {
             errors.push(usage(format!(
                 "{}: metadata.name is not set: apply needs to know which {} it is about",
@@ -61,7 +85,7 @@ pub async fn run(session: &Session, args: ApplyArgs) -> CliResult {
             )));
             continue;
         }
-        if let Err(error) = apply(session, &args, &object).await {
+        if let Err(error) = apply(session, args, object).await {
             let about = format!("applying \"{}\"", object.place.file);
             errors.push(CliError::About { about, error: Box::new(error) });
         }

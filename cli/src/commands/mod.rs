@@ -19,7 +19,7 @@ mod get;
 
 mod create;
 
-mod apply;
+pub mod apply;
 
 mod delete;
 
