@@ -1,0 +1,226 @@
+//! `strata up` as a process: what it prints, whom it lets in, what it restarts, and that nothing outlives it. Looks at
+//! processes from outside; knows nothing of what the roles do.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The most that anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A `strata up` of this test.
+struct Up {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Up {
+    /// Starts it on a free port, and waits for the line that says it is ready.
+    fn start(dir: &Path) -> (Up, String) {
+        let mut child = command(dir, &["--listen", ":0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let (send, lines) = mpsc::sync_channel(1024);
+        for stream in [
+            Box::new(child.stdout.take().expect("piped")) as Box<dyn Read + Send>,
+            Box::new(child.stderr.take().expect("piped")),
+        ] {
+            let send = send.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if send.try_send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut up = Up { child, lines };
+        let ready = up.line("ready in");
+        (up, ready)
+    }
+
+    /// The next line that holds `word`.
+    fn line(&mut self, word: &str) -> String {
+        let end = Instant::now() + LIMIT;
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(word) => return line,
+                Ok(line) => seen.push(line),
+                Err(error) => panic!("no line with `{word}` ({error}); there were {seen:#?}"),
+            }
+        }
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process id")
+    }
+
+    /// Waits for its end.
+    fn end(&mut self) -> ExitStatus {
+        let mut ended = None;
+        until("`strata up` to end", || {
+            ended = self.child.try_wait().expect("its own child");
+            ended.is_some()
+        });
+        ended.expect("it ended")
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            signal(self.pid(), Signal::TERM);
+            self.end();
+        }
+    }
+}
+
+fn command(dir: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
+    command.args(["up", "--runtime", "simulated", "--data-dir"]).arg(dir).args(flags).stdin(Stdio::null());
+    command
+}
+
+/// Runs it where it is expected to end by itself.
+fn refused(dir: &Path, flags: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command(dir, flags).output().expect("it starts");
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !is() {
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).expect("a process id"), signal).expect("it is ours");
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+/// Its children: process id and command line.
+fn children(up: &Up) -> Vec<(i32, String)> {
+    let pid = up.pid();
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let line = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    pids.map(|pid| (pid, line(pid).replace('\0', " "))).filter(|(pid, _)| is_alive(*pid)).collect()
+}
+
+/// The words by which each role's process is known.
+const ROLES: [&str; 7] = [
+    "strata apiserver ",
+    "strata controller deployment ",
+    "strata controller replicaset ",
+    "strata controller scheduler ",
+    "strata controller garbage ",
+    "strata controller namespace ",
+    "strata node ",
+];
+
+#[test]
+fn one_line_when_ready_one_process_a_role_and_nothing_left_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut up, ready) = Up::start(dir.path());
+    let kubeconfig = dir.path().join("kubeconfig");
+    assert!(ready.contains("https://127.0.0.1:") && !ready.contains(":0 "), "{ready}");
+    assert!(ready.contains(kubeconfig.to_str().unwrap()) && ready.contains("get pods"), "{ready}");
+    assert_eq!(std::fs::metadata(&kubeconfig).unwrap().permissions().mode() & 0o777, 0o600);
+    let children = children(&up);
+    for role in ROLES {
+        let count = children.iter().filter(|(_, line)| line.starts_with(role)).count();
+        assert_eq!(count, 1, "{role}: {children:#?}");
+    }
+    assert_eq!(children.len(), ROLES.len(), "{children:#?}");
+
+    signal(up.pid(), Signal::TERM);
+    assert_eq!(up.end().code(), Some(0));
+    for (pid, line) in children {
+        assert!(!is_alive(pid), "{line} is left behind");
+    }
+}
+
+#[test]
+fn the_second_on_a_directory_is_told_who_the_first_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (up, _) = Up::start(dir.path());
+    let (code, text) = refused(dir.path(), &["--listen", ":0"]);
+    assert_eq!(code, Some(75), "{text}");
+    assert!(text.contains(&format!("process {}", up.pid())) && text.contains("--data-dir"), "{text}");
+}
+
+#[test]
+fn children_follow_a_killed_supervisor_and_the_next_one_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut up, _) = Up::start(dir.path());
+    let children = children(&up);
+    assert_eq!(children.len(), ROLES.len(), "{children:#?}");
+    signal(up.pid(), Signal::KILL);
+    up.end();
+    let (mut next, _) = Up::start(dir.path());
+    for (pid, line) in children {
+        until(&format!("the end of {line}"), || !is_alive(pid));
+    }
+    signal(next.pid(), Signal::INT);
+    assert_eq!(next.end().code(), Some(0));
+}
+
+#[test]
+fn each_killed_child_is_started_again_and_the_reason_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut up, ready) = Up::start(dir.path());
+    for role in ROLES {
+        let find = |up: &Up| children(up).into_iter().find(|(_, line)| line.starts_with(role));
+        let (old, _) = find(&up).expect(role);
+        let name = role.trim_end().rsplit(' ').next().unwrap();
+        signal(old, Signal::KILL);
+        let told = up.line(&format!("{name} was ended by signal 9 (SIGKILL)"));
+        assert!(told.contains("again"), "{told}");
+        up.line(&format!("{name} is ready again"));
+        let (new, line) = find(&up).expect(role);
+        assert_ne!(new, old);
+        if role.contains("apiserver") {
+            let address = line.split(' ').find(|word| word.starts_with("127.0.0.1:")).unwrap();
+            assert!(ready.contains(address), "it serves where it did: {line}");
+        }
+    }
+    signal(up.pid(), Signal::TERM);
+    assert_eq!(up.end().code(), Some(0));
+}
+
+#[test]
+fn what_cannot_work_is_said_with_a_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, text) = refused(dir.path(), &["--listen", &address]);
+    assert_eq!(code, Some(78), "{text}");
+    assert!(text.contains(&address) && text.contains("taken") && text.contains("--listen"), "{text}");
+
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let (code, text) = refused(&file.join("data"), &["--listen", ":0"]);
+    assert_eq!(code, Some(78), "{text}");
+    assert!(text.contains("--data-dir"), "{text}");
+
+    let tokens = dir.path().join("no-such-tokens");
+    let flags = ["--listen", ":0", "--token-auth-file", tokens.to_str().unwrap()];
+    let (code, text) = refused(dir.path(), &flags);
+    assert_eq!(code, Some(78), "{text}");
+    assert!(text.contains("apiserver cannot start") && text.contains("no-such-tokens"), "{text}");
+}
