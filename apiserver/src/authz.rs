@@ -74,12 +74,16 @@ const NAMESPACE: &str = "system:controller:namespace";
 static RULES: &[Rule] = &[
     group(MASTERS, &["*"], &["*"]),
     // Anybody known may ask who they are and what they may do.
-    group(AUTHENTICATED, &["create"], &["selfsubjectreviews", "selfsubjectaccessreviews"]),
+    group(
+        AUTHENTICATED,
+        &["create"],
+        &["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    ),
     // A node agent holds pods to its machine and reports on them, on itself and by events.
     group(NODES, READ, &["pods", "namespaces", "configmaps", "secrets", "serviceaccounts"]),
-    group(NODES, &["create", "delete"], &["pods"]),
+    group(NODES, &["delete"], &["pods"]),
     group(NODES, STATUS, &["pods/status", "nodes/status"]),
-    group(NODES, WRITE, &["nodes"]),
+    group(NODES, &["get", "list", "watch", "create", "update", "patch"], &["nodes"]),
     group(NODES, &["create", "patch", "update"], &["events"]),
     Rule { who: Who::Group(NODES), verbs: WRITE, resources: &["leases"], namespace: "kube-node-lease" },
     // Every controller reports by events, and elects its leader in kube-system.
@@ -127,6 +131,25 @@ fn covers(rule: &Rule, asked: &Attributes<'_>) -> bool {
 /// Whether the user may do it.
 pub fn allows(who: &User, asked: &Attributes<'_>) -> bool {
     RULES.iter().any(|rule| concerns(rule, who) && covers(rule, asked))
+}
+
+/// Verbs and `resource[/subresource]`s.
+pub type Granted = (&'static [&'static str], &'static [&'static str]);
+
+/// What the user may do in a namespace.
+pub fn granted(who: &User, namespace: &str) -> Vec<Granted> {
+    let here = |rule: &&Rule| rule.namespace.is_empty() || rule.namespace == namespace;
+    let own = RULES.iter().filter(|rule| concerns(rule, who)).filter(here);
+    own.map(|rule| (rule.verbs, rule.resources)).collect()
+}
+
+/// Paths outside the resources that the user may read.
+pub fn granted_paths(who: &User) -> Vec<&'static str> {
+    match (who.is_in(MASTERS), who.is_in(AUTHENTICATED)) {
+        (true, _) => vec!["*"],
+        (false, true) => PUBLIC_PATHS.iter().chain(KNOWN_PATHS).copied().collect(),
+        (false, false) => PUBLIC_PATHS.to_vec(),
+    }
 }
 
 /// Whether the user may read a path that is no resource.

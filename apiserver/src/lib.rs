@@ -1,4 +1,19 @@
 //! The API server of Strata: one request pipeline over the store, and two facades (REST and gRPC) on it.
+//!
+//! A request passes: who asks ([`authn`], [`gate`]) → may they ([`authz`]) → what it is about ([`types::catalogue`]) →
+//! its body as a checked value ([`pipeline::body`], over [`schema`], [`decode`], [`protobuf`], [`patch`]) → what the write
+//! may change, with defaults and validation ([`strategy`], [`deletion`], the rules in [`types`]) → the store
+//! ([`storage`]) → its answer. Everything that decides is a pure function over values; [`pipeline`] moves the data,
+//! [`rest`] and [`grpc`] alone know HTTP and gRPC, and [`server`] alone listens.
+//!
+//! Promises
+//! * A write that changes nothing writes nothing: no revision, no event.
+//! * Lists and watches hand on stored bytes; an object is parsed again only for a projection.
+//! * Every refusal is a Kubernetes `Status`, over REST and (in the error's details) over gRPC.
+//! * Bodies, requests, watches, connections and every wait have a named limit.
+//!
+//! Not here: server-side apply, `managedFields`, custom resources, `events.k8s.io`, impersonation, exec and port-forward.
+//! The ServiceAccount `default` is made for the namespaces that are there at start; in others it is a controller's work.
 
 pub mod schema;
 

@@ -10,7 +10,7 @@ use strata_store::record::Record;
 use strata_store::txn::{Condition, Txn};
 
 use super::api::{Api, MAX_ATTEMPTS, record_of};
-use super::create::{dry, to_bytes};
+use super::create::to_bytes;
 use super::read::{ListOptions, Page};
 use super::request::{Caller, Target, cause};
 use super::update::stale;
@@ -50,7 +50,7 @@ impl Api {
             match deletion::decide(&target.served, &old, options, self.moment().now)? {
                 Verdict::Unchanged => return Ok(Deleted { bytes: record.value.clone(), removed: false }),
                 Verdict::Mark(new) if options.dry_run => {
-                    return Ok(Deleted { bytes: dry(&new)?, removed: false });
+                    return Ok(Deleted { bytes: to_bytes(&new)?, removed: false });
                 }
                 Verdict::Mark(new) => {
                     let how = ("delete", options.cause.as_str());

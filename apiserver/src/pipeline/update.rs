@@ -9,7 +9,7 @@ use strata_store::txn::{Condition, Txn};
 
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
-use super::create::{dry, wanted};
+use super::create::{to_bytes, wanted};
 use super::request::{Caller, Target, WriteOptions, Written, cause};
 use crate::deletion;
 use crate::refusal::{self, Outcome, about};
@@ -119,7 +119,7 @@ impl Api {
                 return Ok(Written { bytes: record.value.clone(), changed: false, created: false, warnings });
             }
             if options.dry_run {
-                return Ok(Written { bytes: dry(&new)?, changed: true, created: false, warnings });
+                return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
             }
             let done =
                 self.store_change(caller, target, &record, &new, (rewrite.verb, &options.cause)).await?;
@@ -152,7 +152,7 @@ impl Api {
             let mut last = new.clone();
             let metadata = crate::value::child(&mut last, "metadata");
             metadata.insert("resourceVersion".to_owned(), committed.revision.to_string().into());
-            return super::create::to_bytes(&last).map(Some);
+            return to_bytes(&last).map(Some);
         }
         let stored = committed.records.into_iter().flatten().next();
         Ok(stored.map(|record| record.value.clone()))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest};
-use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SelfSubjectRulesReview};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{self as core, ConfigMap, Namespace, Pod, Secret, ServiceAccount};
@@ -37,7 +37,7 @@ pub struct BuiltIn {
 
 /// One line per type. A type of the core group that is a form of every API (delete options, status, watch event) is
 /// found under `meta.k8s.io/v1` as well.
-static TYPES: [BuiltIn; 31] = [
+static TYPES: [BuiltIn; 32] = [
     one::<Namespace>(),
     list::<Namespace>(),
     one::<core::Node>(),
@@ -66,6 +66,7 @@ static TYPES: [BuiltIn; 31] = [
     one::<TokenRequest>(),
     one::<SelfSubjectReview>(),
     one::<SelfSubjectAccessReview>(),
+    one::<SelfSubjectRulesReview>(),
     one::<Status>(),
     meta::<DeleteOptions>("DeleteOptions"),
     meta::<WatchEvent<RawExtension>>("WatchEvent"),

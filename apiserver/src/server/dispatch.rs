@@ -14,12 +14,13 @@ use tower_http::CompressionLevel;
 use tower_http::compression::{Compression, Predicate};
 use tracing::{Instrument, info_span};
 
-use crate::gate::{Gate, MAX_BODY_BYTES, Peer, unauthorized};
+use crate::gate::{Gate, MAX_BODY_BYTES, Peer, REQUEST_TIMEOUT, unauthorized};
 use crate::grpc::discovery::DiscoveryService;
 use crate::grpc::maintenance::MaintenanceService;
 use crate::grpc::resources::ResourcesService;
 use crate::openapi::documents::Documents;
 use crate::pipeline::request::Caller;
+use crate::refusal;
 use crate::rest::discovery::Discovery;
 use crate::rest::respond;
 use crate::rest::router::Rest;
@@ -120,9 +121,13 @@ impl Site {
                 return to_rpc(&unauthorized()).into_http();
             }
             request.extensions_mut().insert(caller);
-            return match self.grpc.clone().oneshot(request).await {
-                Ok(answer) => answer,
-                Err(never) => match never {},
+            return match tokio::time::timeout(REQUEST_TIMEOUT, self.grpc.clone().oneshot(request)).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(never)) => match never {},
+                Err(_) => {
+                    to_rpc(&refusal::timeout("the request did not complete within 60 seconds; try again"))
+                        .into_http()
+                }
             };
         }
         self.rest(caller, request).await

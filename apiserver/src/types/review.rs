@@ -41,6 +41,14 @@ pub static REVIEWS: &[Review] = &[
         kind: "SelfSubjectAccessReview",
         answer: may_i,
     },
+    Review {
+        group: "authorization.k8s.io",
+        version: "v1",
+        resource: "selfsubjectrulesreviews",
+        singular: "selfsubjectrulesreview",
+        kind: "SelfSubjectRulesReview",
+        answer: what_may_i,
+    },
 ];
 
 fn who_am_i(review: &mut Value, user: &User) {
@@ -71,5 +79,16 @@ fn may_i(review: &mut Value, user: &User) {
     } else {
         json!({"allowed": false, "reason": "no rule of the server allows it"})
     };
+    object(review).insert("status".to_owned(), status);
+}
+
+fn what_may_i(review: &mut Value, user: &User) {
+    let namespace = text(review, &["spec", "namespace"]).to_owned();
+    let rules: Vec<Value> = authz::granted(user, &namespace)
+        .into_iter()
+        .map(|(verbs, resources)| json!({"apiGroups": ["*"], "resources": resources, "verbs": verbs}))
+        .collect();
+    let paths = json!([{"nonResourceURLs": authz::granted_paths(user), "verbs": ["get"]}]);
+    let status = json!({"incomplete": false, "resourceRules": rules, "nonResourceRules": paths});
     object(review).insert("status".to_owned(), status);
 }
