@@ -104,7 +104,7 @@ fn wrong_types_are_told_with_both_types() {
         "json: cannot unmarshal array into field spec.template of type object",
     ];
     assert_eq!(faults, expected);
-    assert_eq!(checked("", "Pod", json!([])).1, ["json: cannot unmarshal array into field  of type object"]);
+    assert_eq!(checked("", "Pod", json!([])).1, ["json: cannot unmarshal array into a value of type object"]);
 }
 
 #[test]
