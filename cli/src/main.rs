@@ -41,7 +41,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let tree = help::grouped(Cli::command());
+    let tree = help::grouped(commands::reach_down(Cli::command()));
     let cli = match tree.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refused(&error),

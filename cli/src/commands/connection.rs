@@ -9,6 +9,8 @@ use strata_client::kubeconfig::Kubeconfig;
 use crate::commands::error::{CliResult, usage};
 use crate::output::duration;
 
+/// What stands over these flags in help, and tells them from others.
+pub const HEADING: &str = "Connection";
 /// The file's name in a data directory.
 const KUBECONFIG: &str = "kubeconfig";
 /// What "as long as it takes" comes to: a year.
@@ -39,7 +41,7 @@ impl Environment {
 
 /// Flags of the connection. They may stand before or behind the command; behind wins.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Connection")]
+#[command(next_help_heading = HEADING)]
 pub struct ConnectionArgs {
     /// The namespace of the request
     #[arg(short = 'n', long, value_name = "NAMESPACE")]

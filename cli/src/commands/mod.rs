@@ -33,11 +33,11 @@ mod scale;
 
 mod set;
 
-mod rollout;
-
 mod logs;
 
 mod describe;
+
+mod rollout;
 
 mod wait;
 
@@ -145,6 +145,21 @@ pub enum ResourceCommand {
     /// Print the completion script for a shell
     #[command(after_help = config::COMPLETION_EXAMPLES)]
     Completion(config::CompletionArgs),
+}
+
+/// Lets the connection flags of commands with subcommands stand behind the subcommand too: `rollout status … -n shop`.
+/// The roles' commands have none of these flags and stay as they are.
+pub fn reach_down(tree: clap::Command) -> clap::Command {
+    let groups: Vec<String> =
+        tree.get_subcommands().filter(|c| c.has_subcommands()).map(|c| c.get_name().to_owned()).collect();
+    groups.into_iter().fold(tree, |tree, name| {
+        tree.mut_subcommand(name, |group| {
+            group.mut_args(|arg| match arg.get_help_heading() {
+                Some(connection::HEADING) => arg.global(true),
+                _ => arg,
+            })
+        })
+    })
 }
 
 /// Runs a command to its end. `before` are the connection flags that stood before the command, `tree` is the whole

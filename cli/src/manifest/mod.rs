@@ -17,12 +17,12 @@ pub const MAX_FILE: u64 = 64 * 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// The file cannot be read.
-    #[error("cannot read {}: {}", path.display(), read::advice(.source))]
+    #[error("cannot read {}: {}", path.display(), read::advice(.error))]
     Read {
         /// Which.
         path: PathBuf,
-        /// Why; shown in one line with the path.
-        source: std::io::Error,
+        /// Why; told with the path, so it is no source.
+        error: std::io::Error,
     },
     /// The text is neither YAML nor JSON.
     #[error("{place}: {message}")]

@@ -48,8 +48,8 @@ pub(super) fn advice(error: &io::Error) -> String {
     }
 }
 
-fn failed(path: &Path, source: io::Error) -> ManifestError {
-    ManifestError::Read { path: path.to_owned(), source }
+fn failed(path: &Path, error: io::Error) -> ManifestError {
+    ManifestError::Read { path: path.to_owned(), error }
 }
 
 fn read(from: impl Read) -> io::Result<String> {

@@ -24,7 +24,6 @@ Examples:
 
 /// Arguments of `create`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
 pub struct CreateArgs {
     #[command(subcommand)]
     kind: Option<CreateKind>,

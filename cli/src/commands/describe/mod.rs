@@ -5,7 +5,7 @@ mod page;
 
 mod generic;
 
-mod template;
+pub mod template;
 
 mod pod;
 

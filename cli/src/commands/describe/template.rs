@@ -7,6 +7,13 @@ use super::generic::title;
 use super::page::{NONE, Page, age, instant, list, text, text_of};
 use crate::output::duration;
 
+/// A pod template as a text of its own.
+pub fn text_of_template(of: &Value) -> std::io::Result<String> {
+    let mut page = Page::default();
+    template(&mut page, of);
+    page.finish()
+}
+
 /// A pod template.
 pub fn template(page: &mut Page, template: &Value) {
     page.line(0, "Pod Template:");
@@ -59,8 +66,9 @@ pub fn containers(page: &mut Page, level: usize, spec: &Value, status: &Value, n
         for container in all {
             let statuses = status[statuses].as_array();
             let status = statuses.into_iter().flatten().find(|s| s["name"] == container["name"]);
-            page.line(level, &format!(" {}:", text(container, "name")));
-            one(page, level + 1, container, status, now);
+            // A template stands a step in, and its containers are told by one blank more; so it is in kubectl.
+            page.line(1, &format!("{}{}:", if level == 0 { "" } else { " " }, text(container, "name")));
+            one(page, 2, container, status, now);
         }
     }
 }
@@ -211,13 +219,13 @@ pub fn volumes(page: &mut Page, level: usize, spec: &Value) {
     };
     page.line(level, "Volumes:");
     for volume in volumes {
-        page.line(level, &format!(" {}:", text(volume, "name")));
+        page.line(1, &format!("{}{}:", if level == 0 { "" } else { " " }, text(volume, "name")));
         for (kind, source) in volume.as_object().into_iter().flatten().filter(|(kind, _)| *kind != "name") {
-            page.field(level + 1, "Type", &title(kind));
+            page.field(2, "Type", &title(kind));
             for (name, value) in
                 source.as_object().into_iter().flatten().filter(|(_, v)| !v.is_object() && !v.is_array())
             {
-                page.field(level + 1, &title(name), &text_of(value));
+                page.field(2, &title(name), &text_of(value));
             }
         }
     }

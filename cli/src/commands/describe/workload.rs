@@ -57,7 +57,7 @@ fn replica_sets(page: &mut Page, subject: &Subject<'_>) {
     };
     let is_new = |set: &&Value| current.is_string() && set["metadata"]["annotations"][REVISION] == *current;
     let (new, old): (Vec<&Value>, Vec<&Value>) = subject.related.iter().partition(is_new);
-    let old: Vec<String> = old.into_iter().filter(|set| set["spec"]["replicas"] != 0).map(shown).collect();
+    let old: Vec<String> = old.into_iter().map(shown).collect();
     page.field(0, "OldReplicaSets", &old.join(", "));
     page.field(0, "NewReplicaSet", &new.into_iter().map(shown).collect::<Vec<_>>().join(", "));
 }

@@ -6,13 +6,13 @@ use strata_client::options::{ListOptions, Patch};
 use strata_model::resource::ResourceType;
 
 use super::status::REVISION;
+use crate::commands::describe::template::text_of_template;
 use crate::commands::error::{CliResult, usage};
 use crate::commands::last_applied::LAST_APPLIED;
 use crate::commands::printing::{WriteArgs, warn};
 use crate::commands::session::Session;
 use crate::commands::target::{self, FileArgs, Found, SelectorArgs, display, value_of};
-use crate::output::stdout;
-use crate::output::{table, yaml};
+use crate::output::{stdout, table};
 
 /// The annotation with the reason for a change.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
@@ -99,18 +99,15 @@ pub async fn history(session: &Session, args: HistoryArgs) -> CliResult {
                     known(&revisions)
                 ))
             })?;
-            let template = yaml::to_string(&template(replica_set));
-            stdout::data(&format!(
-                "{name} with revision #{}\nPod Template:\n{}",
-                args.revision,
-                indented(&template)
-            ))?;
+            let template = text_of_template(&template(replica_set))?;
+            stdout::data(&format!("{name} with revision #{}\n{template}", args.revision))?;
             continue;
         }
-        let mut lines = vec![vec!["REVISION".to_owned(), "CHANGE-CAUSE".to_owned()]];
+        // kubectl leaves two blanks here, not three.
+        let mut lines = vec![vec!["REVISION  CHANGE-CAUSE".to_owned()]];
         lines.extend(revisions.iter().map(|(revision, set)| {
             let cause = set["metadata"]["annotations"][CHANGE_CAUSE].as_str().unwrap_or("<none>");
-            vec![revision.to_string(), cause.to_owned()]
+            vec![format!("{revision:<10}{cause}")]
         }));
         stdout::data(&format!("{name} \n{}\n", table::layout(&lines, &mut Vec::new())))?;
     }
@@ -120,10 +117,6 @@ pub async fn history(session: &Session, args: HistoryArgs) -> CliResult {
 fn known(revisions: &[(u64, Value)]) -> String {
     let numbers: Vec<String> = revisions.iter().map(|(revision, _)| revision.to_string()).collect();
     format!("there are: {}", numbers.join(", "))
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// The template a ReplicaSet keeps, as the Deployment would have it.
