@@ -215,35 +215,31 @@ async fn tables(session: &Session, args: &WhatArgs, targets: &[Target]) -> CliRe
             None => tables.push((target, table)),
         }
     }
-    print_tables(session, args, &tables, targets)?;
-    finish(errors)
-}
-
-fn print_tables(
-    session: &Session,
-    args: &WhatArgs,
-    tables: &[(&Target, Table)],
-    targets: &[Target],
-) -> CliResult {
-    let several = targets.iter().any(|t| t.resource != targets[0].resource);
-    let mut first = true;
-    for (target, table) in tables.iter().filter(|(_, table)| !table.rows.is_empty()) {
-        if !first {
-            stdout::data("\n")?;
-        }
-        first = false;
-        let prefix = if several { target::display(&target.resource, "") } else { String::new() };
-        stdout::data(&TablePrinter::new(args.table_options(prefix)).print(table))?;
-    }
+    let printed = print_tables(args, &tables, targets)?;
     let named = targets.iter().any(|t| t.name.is_some());
-    if first && !named && !args.ignore_not_found {
+    if !printed && errors.is_empty() && !named && !args.ignore_not_found {
         let namespaced = targets.iter().any(|t| t.resource.is_namespaced()) && !args.all_namespaces;
         stdout::say(&match namespaced {
             true => format!("No resources found in {} namespace.", session.namespace()),
             false => "No resources found".to_owned(),
         });
     }
-    Ok(())
+    finish(errors)
+}
+
+/// Prints the tables that have rows; answers whether there was one.
+fn print_tables(args: &WhatArgs, tables: &[(&Target, Table)], targets: &[Target]) -> CliResult<bool> {
+    let several = targets.iter().any(|t| t.resource != targets[0].resource);
+    let mut printed = false;
+    for (target, table) in tables.iter().filter(|(_, table)| !table.rows.is_empty()) {
+        if printed {
+            stdout::data("\n")?;
+        }
+        printed = true;
+        let prefix = if several { target::display(&target.resource, "") } else { String::new() };
+        stdout::data(&TablePrinter::new(args.table_options(prefix)).print(table))?;
+    }
+    Ok(printed)
 }
 
 /// Sorts rows by what a path finds in their objects, which tables do not carry.

@@ -182,8 +182,11 @@ impl Kubeconfig {
     pub fn add(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
         let file: File = match text.trim().is_empty() {
             true => File::default(),
-            false => serde_saphyr::from_str(text)
-                .map_err(|e| ConfigError::Parse { path: path.to_owned(), message: e.to_string() })?,
+            // Without the snippet of several lines: the message has line and column.
+            false => {
+                serde_saphyr::from_str_with_options(text, serde_saphyr::options! { with_snippet: false })
+                    .map_err(|e| ConfigError::Parse { path: path.to_owned(), message: e.to_string() })?
+            }
         };
         let from = |value| From { file: path.to_owned(), value };
         if self.first.as_os_str().is_empty() {
