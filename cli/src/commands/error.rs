@@ -111,6 +111,18 @@ impl CliError {
         }
     }
 
+    /// The same error, its fault told more exactly: a server that does not take a certificate may just close, and if
+    /// ours has `expired` that is why.
+    #[must_use]
+    pub fn knowing(self, expired: bool) -> Self {
+        match self {
+            Self::Client(ClientError::Connect { server, fault: ConnectFault::Broken, source }) if expired => {
+                ClientError::Connect { server, fault: ConnectFault::ClientExpired, source }.into()
+            }
+            other => other,
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         match self {
@@ -167,7 +179,10 @@ fn reach(fault: ConnectFault) -> &'static str {
         ConnectFault::NotTls => {
             "another program listens there: check the port with the address that `strata up` printed"
         }
-        ConnectFault::Broken => "the server may have just stopped: try again, and see what `strata up` says",
+        ConnectFault::Broken => {
+            "the server may have just stopped, or not accept the client certificate: try again, see what `strata up` says, \
+             and use the kubeconfig that it printed"
+        }
     }
 }
 

@@ -249,7 +249,7 @@ async fn on<A>(
         Err(error) => return finish("", Err(error)),
     };
     let outcome = run(&session, args).await;
-    finish(&session.origin, outcome)
+    finish(&session.origin, outcome.map_err(|error| error.knowing(session.identity_expired())))
 }
 
 /// `version` has something to say without a server.

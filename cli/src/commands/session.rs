@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use strata_client::client::Client;
+use strata_client::config::Identity;
 use strata_client::options::List;
 use strata_client::options::ListOptions;
 use strata_client::watch::Watches;
@@ -25,6 +26,7 @@ pub struct Session {
     pub origin: String,
     /// Whether a namespace was chosen by flag.
     pub namespace_given: bool,
+    identity: Option<Identity>,
     registry: OnceCell<Registry>,
     watches: std::sync::OnceLock<Watches>,
     verbose: u8,
@@ -39,12 +41,22 @@ impl Session {
             client,
             origin,
             namespace_given: args.namespace.is_some(),
+            identity: config.identity,
             registry: OnceCell::new(),
             watches: std::sync::OnceLock::new(),
             verbose: args.verbose,
         };
         session.tell(1, || format!("server {} (from {})", session.client.server(), session.origin));
         Ok(session)
+    }
+
+    /// Whether the client certificate's time is over, by the clock of this machine.
+    pub fn identity_expired(&self) -> bool {
+        let Some(identity) = &self.identity else { return false };
+        let parsed = x509_parser::pem::parse_x509_pem(&identity.certificate_pem);
+        let end =
+            parsed.ok().and_then(|(_, pem)| Some(pem.parse_x509().ok()?.validity().not_after.timestamp()));
+        end.is_some_and(|end| end < jiff::Timestamp::now().as_second())
     }
 
     /// Says what is done, to those who asked for it.
