@@ -60,8 +60,8 @@ pub async fn run(listener: TcpListener, admin: Arc<Admin>) {
 }
 
 async fn serve(stream: TcpStream, from: SocketAddr, admin: Arc<Admin>) {
-    let service = service_fn(move |request| {
-        let answer = answer(&admin, &request);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = answer(&admin, request.method(), request.uri().path());
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -71,11 +71,11 @@ async fn serve(stream: TcpStream, from: SocketAddr, admin: Arc<Admin>) {
     }
 }
 
-fn answer(admin: &Admin, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    if request.method() != Method::GET && request.method() != Method::HEAD {
+fn answer(admin: &Admin, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    if method != Method::GET && method != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
     }
-    match request.uri().path() {
+    match path {
         "/livez" | "/healthz" => text(StatusCode::OK, "ok"),
         "/readyz" => ready(admin),
         "/metrics" => {
@@ -133,4 +133,53 @@ fn respond(status: StatusCode, type_: &'static str, body: String) -> Response<Fu
         .headers_mut()
         .insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static(type_));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+    use strata_client::event::Event;
+    use strata_model::object::ObjectKey;
+    use strata_model::resource::builtin;
+    use strata_plan::controller::{Key, MapTo, Watched};
+
+    use crate::core::Core;
+    use crate::queue::Priority;
+    use crate::reason::{Reason, Why};
+
+    async fn get(admin: &Admin, path: &str) -> (u16, String) {
+        let response = answer(admin, &Method::GET, path);
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn shows_what_it_waits_for_and_what_it_has_to_do() {
+        let core = Core::new(vec![Watched::all(&builtin::POD, MapTo::Itself)]);
+        let shared = Arc::new(Shared::new(core));
+        let (_leading, leads) = watch::channel(true);
+        let admin = Admin { shared: Arc::clone(&shared), metrics: Arc::new(Metrics::new("test")), leads };
+        assert_eq!(get(&admin, "/livez").await, (200, "ok".to_owned()));
+        assert_eq!(get(&admin, "/readyz").await, (503, "waiting for pods\n".to_owned()));
+        {
+            let now = shared.now();
+            let mut core = shared.core();
+            core.apply(&builtin::POD.id, Event::Restarted, now);
+            core.apply(&builtin::POD.id, Event::InitialEnd(1), now);
+            let key = Key::new(&builtin::POD, ObjectKey::new("n", "p"));
+            core.queue.add(key, Priority::Live, Reason::plain(Why::Other("person")), now);
+        }
+        assert_eq!(get(&admin, "/readyz").await.0, 200);
+        let queue: serde_json::Value = serde_json::from_str(&get(&admin, "/debug/queue").await.1).unwrap();
+        assert_eq!((&queue["depth"], &queue["leads"]), (&json!(1), &json!(true)));
+        assert_eq!(queue["keys"][0]["key"], "pods/n/p");
+        assert_eq!(queue["keys"][0]["reasons"], "person");
+        let metrics = get(&admin, "/metrics").await.1;
+        assert!(metrics.contains("workqueue_depth{name=\"test\"} 1"), "{metrics}");
+        assert!(metrics.contains("strata_cache_objects{resource=\"pods\"} 0"));
+        assert_eq!(answer(&admin, &Method::POST, "/livez").status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(get(&admin, "/").await.0, 404);
+    }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use strata_client::error::ClientError;
 use strata_client::event::{Event, WatchOptions};
 use strata_client::options::Projection;
 use strata_client::watch::Watches;
@@ -59,13 +58,9 @@ pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched) {
         };
         let mut watch = watches.open(&watched.resource, options);
         while let Some(event) = watch.next().await {
-            match &event {
-                Event::Lost(error) => lost(&watched, error),
-                Event::Failed(error) => {
-                    tracing::warn!(resource = %watched.resource.id, error = &**error as &dyn std::error::Error,
-                        "watch refused; trying again in {} s", REFUSED_RETRY.as_secs());
-                }
-                _ => {}
+            if let Event::Failed(error) = &event {
+                tracing::warn!(resource = %watched.resource.id, error = &**error as &dyn std::error::Error,
+                    "watch refused; trying again in {} s", REFUSED_RETRY.as_secs());
             }
             let now = shared.now();
             if shared.core().apply(&watched.resource.id, event, now) {
@@ -75,8 +70,4 @@ pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched) {
         }
         tokio::time::sleep(REFUSED_RETRY).await;
     }
-}
-
-fn lost(watched: &Watched, error: &ClientError) {
-    tracing::info!(resource = %watched.resource.id, error = error as &dyn std::error::Error, "watch lost; reconnecting");
 }

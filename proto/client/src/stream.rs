@@ -371,11 +371,13 @@ pub(crate) async fn run(client: Client, shared: Arc<Shared>, silence: Silence) {
             End::Closed => return,
             End::Lost(error) => {
                 let error = Arc::new(error);
-                tracing::debug!(
-                    server = client.server(),
-                    error = &*error as &dyn std::error::Error,
-                    "watch lost"
-                );
+                if attempt == 0 {
+                    tracing::info!(
+                        server = client.server(),
+                        error = &*error as &dyn std::error::Error,
+                        "watches lost; connecting again"
+                    );
+                }
                 shared.lock().lost(&error);
             }
         }

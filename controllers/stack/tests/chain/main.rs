@@ -24,6 +24,15 @@ async fn a_deployment_becomes_pods_that_come_back_and_go_with_it() {
         .await;
     let before = world.names(&builtin::POD, "default").await;
     assert_eq!(before.len(), 3, "{before:?}");
+    world
+        .until("everybody said what they did", |w| async move {
+            let told = w.told().await;
+            ["ScalingReplicaSet", "SuccessfulCreate", "Scheduled"]
+                .iter()
+                .all(|reason| told.iter().any(|t| t == reason))
+                .then_some(())
+        })
+        .await;
     let gone = before[0].as_str();
     world.delete(&builtin::POD, &key(gone)).await;
     world

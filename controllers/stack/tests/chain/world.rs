@@ -279,6 +279,15 @@ impl World {
         }
     }
 
+    /// The reasons of all events.
+    pub async fn told(&self) -> Vec<String> {
+        let list =
+            self.admin.list(&builtin::EVENT, "default", &ListOptions::default()).await.expect("events");
+        let reason =
+            |o: &Object| o.to_value().expect("json")["reason"].as_str().unwrap_or_default().to_owned();
+        list.items.iter().map(reason).collect()
+    }
+
     pub async fn holder(&self, name: &str) -> Option<String> {
         let lease = self.get(&builtin::LEASE, &ObjectKey::new("kube-system", name)).await?;
         lease["spec"]["holderIdentity"].as_str().map(str::to_owned)
