@@ -52,7 +52,7 @@ impl Api {
         decoded: Decoded,
         options: &WriteOptions,
     ) -> Outcome<Written> {
-        let Decoded { value, mut warnings } = decoded;
+        let Decoded { value, warnings: told } = decoded;
         let generated = text(&value, &["metadata", "name"]).is_empty();
         for _ in 0..MAX_ATTEMPTS {
             let mut object = value.clone();
@@ -68,6 +68,7 @@ impl Api {
             if taken {
                 continue;
             }
+            let mut warnings = told.clone();
             warnings.extend((target.served.rules.warnings)(&object));
             if options.dry_run {
                 return Ok(Written { bytes: dry(&object)?, changed: true, created: true, warnings });
@@ -87,7 +88,7 @@ impl Api {
                     return Err(exists(target, &name));
                 }
                 // The namespace changed, or a generated name was taken: decide anew.
-                Err(_) => warnings.truncate(0),
+                Err(_) => {}
             }
         }
         Err(refusal::timeout("the object could not be created while others changed its namespace; try again"))

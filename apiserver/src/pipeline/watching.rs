@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use strata_model::resource::Verb;
 use strata_store::error::WatchError;
+use strata_store::key::KeyRange;
 use strata_store::record::Record;
 use strata_store::revision::Revision;
 use strata_store::store::Store;
@@ -81,6 +82,7 @@ pub struct Observer {
     store: Store,
     target: Target,
     selection: Selection,
+    range: KeyRange,
     state: State,
     initial: Option<(std::vec::IntoIter<Arc<Record>>, u64)>,
     asked: Option<u64>,
@@ -103,7 +105,7 @@ impl Api {
             Start::After(revision) => (From::After(Revision::new(revision)), revision),
             Start::Initial => (From::WithInitial, 0),
         };
-        let state = match self.store.watch(range, from) {
+        let state = match self.store.watch(range.clone(), from) {
             Ok(watch) => State::Running(Box::new(watch)),
             Err(WatchError::Future { .. }) => State::Ahead(asked),
             Err(error) => return Err(refusal::of_watch(&error, asked)),
@@ -112,6 +114,7 @@ impl Api {
             store: self.store.clone(),
             target: target.clone(),
             selection,
+            range,
             state,
             initial: None,
             asked: None,
@@ -182,7 +185,7 @@ impl Observer {
             .await
             .map_err(|error| refusal::of_read(&error))?;
         let from = From::After(Revision::new(revision));
-        let watch = self.store.watch(range_of(&self.target, &self.selection), from);
+        let watch = self.store.watch(self.range.clone(), from);
         self.state = State::Running(Box::new(watch.map_err(|error| refusal::of_watch(&error, revision))?));
         if let Some(asked) = self.asked.take() {
             self.ask_progress(asked);
@@ -216,9 +219,11 @@ impl Observer {
     fn take(&mut self, item: WatchItem) -> Option<Step> {
         match item {
             WatchItem::Initial(snapshot) => {
-                let range = range_of(&self.target, &self.selection);
-                let records: Vec<Arc<Record>> =
-                    snapshot.range(&range, None).filter(|r| self.selection.matches(r)).cloned().collect();
+                let records: Vec<Arc<Record>> = snapshot
+                    .range(&self.range, None)
+                    .filter(|r| self.selection.matches(r))
+                    .cloned()
+                    .collect();
                 self.initial = Some((records.into_iter(), snapshot.revision().get()));
                 self.next_initial()
             }
@@ -231,9 +236,8 @@ impl Observer {
     }
 
     fn events(&self, transaction: &Transaction) -> Vec<Event> {
-        let range = range_of(&self.target, &self.selection);
         let revision = transaction.revision.get();
-        transaction.changes_in(&range).filter_map(|change| self.event(change, revision)).collect()
+        transaction.changes_in(&self.range).filter_map(|change| self.event(change, revision)).collect()
     }
 
     fn event(&self, change: &Change, revision: u64) -> Option<Event> {
