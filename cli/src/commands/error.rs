@@ -107,6 +107,11 @@ impl CliError {
                  address of yours, --server chooses another",
                 of(origin)
             )],
+            Self::Setup(_) => vec![format!(
+                "error: {}; check the certificate, key and authority in {}",
+                chain(self),
+                if origin.is_empty() { "the kubeconfig or the flags" } else { origin }
+            )],
             other => vec![format!("error: {}", chain(other))],
         }
     }

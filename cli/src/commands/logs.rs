@@ -28,6 +28,9 @@ Examples:
 /// Lines of each pod, where pods are selected and nothing else is asked for.
 const SELECTED_TAIL: i64 = 10;
 
+/// The annotation that names the container people mean.
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+
 /// Arguments of `logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
@@ -115,11 +118,14 @@ impl LogsArgs {
         })
     }
 
-    /// The containers to read of a pod: names, or the empty one for the server's choice.
+    /// The names of the containers to read of a pod.
     fn containers(&self, pod: &Value) -> Vec<String> {
         if !self.all_containers {
             let named = self.target.get(1).unwrap_or(&self.container);
-            return vec![named.clone()];
+            let default = pod["metadata"]["annotations"][DEFAULT_CONTAINER].as_str();
+            let first = || pod["spec"]["containers"][0]["name"].as_str();
+            let chosen = if named.is_empty() { default.or_else(first).unwrap_or_default() } else { named };
+            return vec![chosen.to_owned()];
         }
         let lists = ["initContainers", "containers"].into_iter();
         let all = lists.flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
@@ -177,7 +183,7 @@ fn say_default(args: &LogsArgs, pod: &Value) {
         .collect();
     let chosen = args.all_containers || !args.container.is_empty() || args.target.len() > 1;
     if let ([first, _, ..], false) = (names.as_slice(), chosen) {
-        let default = pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"].as_str();
+        let default = pod["metadata"]["annotations"][DEFAULT_CONTAINER].as_str();
         stdout::say(&format!(
             "Defaulted container \"{}\" out of: {}",
             default.unwrap_or(first),

@@ -202,16 +202,14 @@ fn waiting_reason(status: &Value, waiting: &Value, view: &View<'_>) -> Reason {
         word => word,
     };
     let last = &status["lastState"]["terminated"];
-    let message = text(waiting, "message");
     if !last.is_object() {
-        return Reason::new(word, message);
+        return Reason::new(word, text(waiting, "message"));
     }
     let ago = age(&last["finishedAt"], view.now)
         .map(|s| format!(" {} ago", duration::human(s)))
         .unwrap_or_default();
-    let ended = ended_reason(last);
-    let before = format!("it ended{ago}: {}", ended.message);
-    Reason::new(word, if message.is_empty() { before } else { format!("{message}; {before}") })
+    // How it ended is the cause; that it is tried again with pauses is in the word.
+    Reason::new(word, format!("it ended{ago}: {}", ended_reason(last).message))
 }
 
 fn unready(pod: &Value, container: &Value, view: &View<'_>) -> Reason {

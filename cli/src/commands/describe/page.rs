@@ -103,7 +103,7 @@ impl Page {
         for c in conditions {
             let cells =
                 ["type", "status", "reason", "message"].map(|field| text(c, field).replace('\n', " "));
-            self.line(1, cells.join("\t").trim_end());
+            self.line(1, &cells.join("\t"));
         }
     }
 
