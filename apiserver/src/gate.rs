@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::authn::{self, Tokens, User};
 use crate::pipeline::api::Api;
@@ -18,6 +18,13 @@ pub const MAX_WATCHES: usize = 50_000;
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 /// How long a request that is no watch may take.
 pub const REQUEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Done when the server ends, which `ending` tells by turning true.
+pub async fn ended(ending: &mut watch::Receiver<bool>) {
+    if ending.wait_for(|ending| *ending).await.is_err() {
+        tracing::debug!("the server is gone without a word");
+    }
+}
 
 /// The user that a connection's client certificate names, if there was one.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::convert::{self, Place, Visit, caller, refused};
 use super::watch::{self, WatchStream};
-use crate::gate::Gate;
+use crate::gate::{Gate, ended};
 use crate::paging::Asked;
 use crate::pipeline::body::Body;
 use crate::pipeline::patch::PatchKind;
@@ -226,6 +226,8 @@ impl Resources for ResourcesService {
             )?;
             let permit = self.gate.enter_watch()?;
             let stream = self.gate.api.logs(&caller, &target, asked).await?;
+            let mut ending = self.ending.clone();
+            let stream = stream.take_until(async move { ended(&mut ending).await });
             let chunks = stream.map(move |chunk| {
                 // The place among long requests is held for as long as the log is read.
                 let _held = &permit;

@@ -15,7 +15,7 @@ use tonic::{Status, Streaming};
 
 use super::convert::{self, Place, refused};
 use super::credit::Credit;
-use crate::gate::Gate;
+use crate::gate::{Gate, ended};
 use crate::paging;
 use crate::pipeline::request::Caller;
 use crate::pipeline::watching::{Event, Kind, Observer, Start, Step};
@@ -97,12 +97,6 @@ fn response(watch_id: u64, say: Said) -> v1::WatchResponse {
 fn closed(watch_id: u64, refusal: Option<&ApiStatus>) -> v1::WatchResponse {
     let status = refusal.map_or_else(Vec::new, |status| serde_json::to_vec(status).unwrap_or_default());
     response(watch_id, Said::Closed(v1::WatchClosed { status: status.into() }))
-}
-
-async fn ended(ending: &mut watch::Receiver<bool>) {
-    if ending.wait_for(|ending| *ending).await.is_err() {
-        tracing::debug!("the server is gone without a word");
-    }
 }
 
 impl Session {

@@ -109,9 +109,14 @@ impl Rest {
 
     async fn get(&self, target: &Target, asked: &Asked<'_>) -> Outcome<Answer> {
         if target.subresource == "log" {
+            let permit = self.gate.enter_watch()?;
             let chunks = self.gate.api.logs(asked.caller, target, asked.query.logs()?).await?;
-            let body =
-                AnyBody::from_stream(chunks.map(|c| c.map_err(|r| std::io::Error::other(r.message.clone()))));
+            let chunks = chunks.take_until(self.ended()).map(move |chunk| {
+                // The place among long requests is held for as long as the log is read.
+                let _held = &permit;
+                chunk.map_err(|refusal| std::io::Error::other(refusal.message.clone()))
+            });
+            let body = AnyBody::from_stream(chunks);
             let mut answer = respond::plain(StatusCode::OK, "");
             *answer.body_mut() = body;
             return Ok(answer);
@@ -137,13 +142,13 @@ impl Rest {
         if let Some(revision) = options.not_older
             && let Err(refusal) = self.gate.api.not_older(revision).await
         {
-            return Ok(watch::ended(&refusal));
+            return Ok(watch::refused(&refusal));
         }
         let selectors = (asked.query.text("labelSelector"), asked.query.text("fieldSelector"));
         let observer = match self.gate.api.watch(asked.caller, target, selectors, options.start) {
             Ok(observer) => observer,
             Err(refusal) if refusal.reason == Some(Reason::Expired) => {
-                return Ok(watch::ended(&refusal));
+                return Ok(watch::refused(&refusal));
             }
             Err(refusal) => return Err(refusal),
         };

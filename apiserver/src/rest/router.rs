@@ -15,7 +15,7 @@ use super::resources::{self, Asked};
 use super::respond::{self, Answer};
 use super::{documents, health};
 use crate::authz;
-use crate::gate::{Gate, MAX_BODY_BYTES, REQUEST_TIMEOUT};
+use crate::gate::{Gate, MAX_BODY_BYTES, REQUEST_TIMEOUT, ended};
 use crate::openapi::documents::Documents;
 use crate::pipeline::request::Caller;
 use crate::refusal::{self, Outcome, method_not_allowed};
@@ -41,6 +41,12 @@ pub struct Answered {
 }
 
 impl Rest {
+    /// Done when the server ends.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut ending = self.ending.clone();
+        async move { ended(&mut ending).await }
+    }
+
     /// Answers a request.
     pub async fn handle(&self, caller: &Caller, request: Request<Body>) -> Answered {
         let place = parse(request.uri().path());

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::negotiate::{Shape, Wanted};
 use super::query::WatchOptions;
 use super::respond::{self, Answer};
+use crate::gate::ended;
 use crate::pipeline::watching::{Event, Kind, Observer, Step};
 use crate::projection::{self, Include, TableForm};
 use crate::refusal::Refusal;
@@ -91,7 +92,7 @@ pub fn answer(
 }
 
 /// Answers a watch that ends before it begins, in the form in which clients expect to hear of it.
-pub fn ended(refusal: &Refusal) -> Answer {
+pub fn refused(refusal: &Refusal) -> Answer {
     let mut line = BytesMut::new();
     put_error(&mut line, refusal);
     respond::stream(Body::from(line.freeze()))
@@ -136,7 +137,7 @@ impl Lines {
                 step = self.observer.next() => Wake::Step(step),
                 () = sleep_until(self.bookmark) => Wake::Bookmark,
                 () = sleep_until(self.end) => Wake::End,
-                _ = self.holding.ending.wait_for(|ending| *ending) => Wake::End,
+                () = ended(&mut self.holding.ending) => Wake::End,
             };
             match wake {
                 Wake::Step(step) => self.gather(step, &mut out),
