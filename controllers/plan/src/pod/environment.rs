@@ -123,6 +123,17 @@ fn check(pod: &Pod, container: &Container, node: &NodeFacts) -> Result<(), Held>
             return Err(Held::config("container has runAsNonRoot and image will run as root"));
         }
     }
+    if !node.hooks
+        && container
+            .lifecycle
+            .as_ref()
+            .is_some_and(|hooks| hooks.post_start.is_some() || hooks.pre_stop.is_some())
+    {
+        return Err(Held::config(format!(
+            "lifecycle hooks are not possible: the {} runtime does not run them; a stop sends SIGTERM",
+            node.runtime
+        )));
+    }
     let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path != TOKEN_MOUNT);
     match mount {
         Some(mount) if !node.mounts => Err(Held::config(format!(

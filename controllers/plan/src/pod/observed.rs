@@ -204,6 +204,8 @@ pub struct NodeFacts {
     pub user: Option<i64>,
     /// Whether volumes can be mounted.
     pub mounts: bool,
+    /// Whether `postStart` and `preStop` are run (or need not be, where nothing runs).
+    pub hooks: bool,
     /// Whether images bring no command of their own.
     pub needs_command: bool,
 }

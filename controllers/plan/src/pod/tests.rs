@@ -265,6 +265,7 @@ fn node() -> NodeFacts {
         pod_ip: "127.0.0.1".into(),
         user: Some(0),
         mounts: false,
+        hooks: false,
         needs_command: false,
     }
 }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod agents;
 mod harness;
 mod kills;
 mod lives;
@@ -17,5 +18,5 @@ fn main() -> ExitCode {
         return strata_stack::node::shim::main(args.into_iter().skip(1));
     }
     let filter = args.iter().filter_map(|arg| arg.to_str()).find(|arg| !arg.starts_with('-')).unwrap_or("");
-    harness::run_all(filter, &[lives::TESTS, kills::TESTS].concat())
+    harness::run_all(filter, &[lives::TESTS, kills::TESTS, agents::TESTS].concat())
 }

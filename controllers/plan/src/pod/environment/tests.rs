@@ -15,6 +15,7 @@ fn node() -> NodeFacts {
         pod_ip: "127.0.0.2".into(),
         user: Some(0),
         mounts: false,
+        hooks: false,
         needs_command: true,
     }
 }
@@ -115,6 +116,7 @@ fn what_the_runtime_cannot_give_is_said() {
     for (addition, want) in [
         (json!({"securityContext": {"runAsUser": 1000}}), "runAsUser 1000 is not possible"),
         (json!({"securityContext": {"runAsNonRoot": true}}), "runAsNonRoot"),
+        (json!({"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}), "lifecycle hooks"),
         (json!({"volumeMounts": [{"name": "data", "mountPath": "/data"}]}), "volumeMounts \"data\" at /data"),
     ] {
         let mut container = json!({"name": "c", "command": ["x"]});

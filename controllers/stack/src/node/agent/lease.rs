@@ -31,7 +31,8 @@ pub async fn renew(client: Client, nodes: Vec<String>) {
     let mut failures = 0;
     loop {
         ticks.tick().await;
-        let mut results = stream::iter(&nodes).map(|node| renew_one(&client, node)).buffer_unordered(AT_ONCE);
+        let renewals = nodes.clone().into_iter().map(|node| renew_one(client.clone(), node));
+        let mut results = stream::iter(renewals).buffer_unordered(AT_ONCE);
         let mut failed = None;
         while let Some(result) = results.next().await {
             failed = result.err().or(failed);
@@ -51,16 +52,16 @@ pub async fn renew(client: Client, nodes: Vec<String>) {
 }
 
 /// Renews one lease; makes it where there is none.
-async fn renew_one(client: &Client, node: &str) -> Result<(), ClientError> {
-    let key = ObjectKey::new(NAMESPACE, node);
+async fn renew_one(client: Client, node: String) -> Result<(), ClientError> {
+    let key = ObjectKey::new(NAMESPACE, node.as_str());
     let options = WriteOptions { field_manager: "strata-node".to_owned(), ..WriteOptions::default() };
-    let patch = Patch::Merge(json!({"spec": spec(node, Timestamp::now())}));
+    let patch = Patch::Merge(json!({"spec": spec(&node, Timestamp::now())}));
     match client.patch(&builtin::LEASE, &key, "", &patch, &options).await {
         Err(error) if error.class() == Class::NotFound => {
             let lease = json!({
                 "apiVersion": builtin::LEASE.api_version(), "kind": builtin::LEASE.kind,
                 "metadata": {"name": node, "namespace": NAMESPACE},
-                "spec": spec(node, Timestamp::now()),
+                "spec": spec(&node, Timestamp::now()),
             });
             client.create(&builtin::LEASE, NAMESPACE, lease.to_string(), &options).await.map(drop)
         }

@@ -201,6 +201,7 @@ fn open_runtime(config: &Config) -> Result<(Arc<dyn Runtime>, NodeFacts), NodeEr
         pod_ip: machine::ADDRESS.to_owned(),
         user,
         mounts: !real,
+        hooks: !real,
         needs_command: real,
     };
     match config.runtime {
