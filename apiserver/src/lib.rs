@@ -23,6 +23,8 @@ pub mod protobuf;
 
 pub mod patch;
 
+pub mod managed;
+
 pub mod openapi;
 
 pub mod version;
