@@ -16,6 +16,7 @@ use crate::paging::Asked;
 use crate::pipeline::body::Body;
 use crate::pipeline::patch::PatchKind;
 use crate::pipeline::read::{ListOptions, Page};
+use crate::pipeline::request::WriteOptions;
 use crate::refusal::Outcome;
 use crate::storage;
 use crate::types::catalogue::Served;
@@ -132,27 +133,27 @@ impl Resources for ResourcesService {
     async fn patch(&self, request: Request<v1::PatchRequest>) -> Result<Response<v1::WriteResponse>, Status> {
         let caller = caller(&request)?;
         let kind = match request.get_ref().r#type() {
-            v1::PatchType::Merge => PatchKind::Merge,
-            v1::PatchType::Json => PatchKind::Json,
-            v1::PatchType::Strategic => PatchKind::Strategic,
-            v1::PatchType::Apply => {
-                let message = "server-side apply is not served yet: use client-side apply, which sends a strategic merge patch";
-                return Err(Status::unimplemented(message));
-            }
+            v1::PatchType::Merge => Some(PatchKind::Merge),
+            v1::PatchType::Json => Some(PatchKind::Json),
+            v1::PatchType::Strategic => Some(PatchKind::Strategic),
+            v1::PatchType::Apply => None,
         };
         let visit = Visit::begin(&self.gate, Verb::Patch)?;
         let asked = request.into_inner();
         let outcome = async {
-            let options = convert::write("PatchOptions", asked.options)?;
+            let options =
+                WriteOptions { force: asked.force, ..convert::write("PatchOptions", asked.options)? };
+            WriteOptions::check_force(asked.force, kind.is_none())?;
             let target = convert::object(
                 &self.gate.api.catalogue,
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
-            self.gate
-                .api
-                .patch(&caller, &target, kind, &Body::json(asked.patch), &options)
-                .await
-                .map(convert::written)
+            let (api, body) = (&self.gate.api, Body::json(asked.patch));
+            let written = match kind {
+                Some(kind) => api.patch(&caller, &target, kind, &body, &options).await,
+                None => api.apply(&caller, &target, &body, &options).await,
+            };
+            written.map(convert::written)
         };
         visit.end(outcome.await)
     }

@@ -60,7 +60,8 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn api_version(&self) -> String {
+    /// `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
         } else {

@@ -10,19 +10,14 @@ use strata_store::txn::{Condition, Txn};
 
 use super::api::{Api, MAX_ATTEMPTS};
 use super::body::{self, Body, Decoded, Wanted};
+use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Target, WriteOptions, Written, cause};
+use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about, bad_request};
 use crate::storage;
 use crate::strategy;
-use crate::types::catalogue::Served;
 use crate::types::review::Review;
 use crate::value::text;
-
-/// The type that bodies of a target are of.
-pub fn wanted(served: &Served) -> Wanted<'_> {
-    let resource = &served.resource;
-    Wanted { group: &resource.id.group, version: &resource.version, kind: &resource.kind }
-}
 
 impl Api {
     /// Creates an object, or acts through a subresource.
@@ -41,22 +36,28 @@ impl Api {
             return Err(refusal::method_not_allowed());
         }
         let decoded = body::decode(body, wanted(&target.served), options.validation)?;
-        self.insert(caller, target, decoded, options).await
+        self.insert(caller, target, decoded, None, options).await
     }
 
-    /// Creates the object of a decoded body.
+    /// Creates the object of a decoded body. Its managers are these, else the writer alone.
     pub async fn insert(
         &self,
         caller: &Caller,
         target: &Target,
         decoded: Decoded,
+        managers: Option<&Managed>,
         options: &WriteOptions,
     ) -> Outcome<Written> {
         let Decoded { value, warnings: told } = decoded;
         let generated = text(&value, &["metadata", "name"]).is_empty();
         for _ in 0..MAX_ATTEMPTS {
             let mut object = value.clone();
-            strategy::create(&target.served, &mut object, &target.namespace, &self.moment())?;
+            let moment = self.moment();
+            strategy::create(&target.served, &mut object, &target.namespace, &moment)?;
+            match managers {
+                Some(managers) => managers.clone().put(&mut object),
+                None => Ownership::of(caller, target, "", options, moment.now).create(&mut object),
+            }
             let name = text(&object, &["metadata", "name"]).to_owned();
             let snapshot = self.latest().await?;
             let open = self.namespace_open(&snapshot, target, &name)?;

@@ -7,9 +7,9 @@ use strata_model::status::{Details, Reason, Status};
 
 use super::api::Api;
 use super::body::{self, Body, Media, Wanted};
-use super::create::wanted;
+use super::ownership::wanted;
 use super::request::{Caller, FieldValidation, Target, WriteOptions, Written};
-use super::update::{Rewrite, part_of};
+use super::update::{How, Rewrite, part_of};
 use crate::decode::text as texts;
 use crate::patch::json::JsonPatchError;
 use crate::patch::{json::JsonPatch, strategic};
@@ -27,8 +27,6 @@ pub enum PatchKind {
     Json,
     /// Kubernetes strategic merge.
     Strategic,
-    /// Server-side apply.
-    Apply,
 }
 
 /// A patch, parsed once and applied to whatever is there.
@@ -57,7 +55,6 @@ impl Patch {
             _ if !value.is_object() => Err(bad_request("the patch is not a JSON object")),
             PatchKind::Merge => Ok(Self::Merge(value)),
             PatchKind::Strategic => Ok(Self::Strategic(value)),
-            PatchKind::Apply => Err(no_apply()),
         }
     }
 
@@ -90,6 +87,10 @@ impl Patch {
     }
 }
 
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
+
 fn of_json(error: &JsonPatchError) -> Refusal {
     let source = std::error::Error::source(error).map(|s| format!(": {s}")).unwrap_or_default();
     let detail = format!("{error}{source}");
@@ -109,13 +110,6 @@ fn of_json(error: &JsonPatchError) -> Refusal {
 fn unsupported(media: &str) -> Refusal {
     let message =
         format!("the body of the request was in an unknown format: {media} is not taken for this type");
-    Box::new(Status::failure(Reason::UnsupportedMediaType, message))
-}
-
-/// The refusal of server-side apply.
-fn no_apply() -> Refusal {
-    let message = "server-side apply (application/apply-patch+yaml) is not served yet: use client-side apply \
-                   (kubectl apply --server-side=false), which sends application/strategic-merge-patch+json";
     Box::new(Status::failure(Reason::UnsupportedMediaType, message))
 }
 
@@ -156,7 +150,10 @@ impl Api {
             let wanted = wanted(&target.served);
             settle(target, patch.apply(old, wanted)?, wanted, options.validation)
         };
-        let rewrite = Rewrite { part: part_of(target), verb: "patch", change: &change };
+        // Only a patch by place can read the managers that are there.
+        let managers = kind == PatchKind::Json && contains(&body.bytes, b"managedFields");
+        let how = if managers { How::ChangeManaged(&change) } else { How::Change(&change) };
+        let rewrite = Rewrite { part: part_of(target), verb: "patch", through: &target.subresource, how };
         self.rewrite(caller, target, rewrite, options).await
     }
 }

@@ -24,13 +24,22 @@ pub struct Caller {
     pub user: Arc<User>,
     /// The id of the request, as told to the client and kept in history.
     pub request: String,
+    /// The client's program, which manages what it writes where a write names no manager.
+    pub agent: String,
 }
 
 impl Caller {
     /// The server itself.
     pub fn server(task: &str) -> Self {
         let user = User::known("system:apiserver", "", vec![authz::MASTERS.to_owned()]);
-        Self { user: Arc::new(user), request: task.to_owned() }
+        Self { user: Arc::new(user), request: task.to_owned(), agent: "strata-apiserver".to_owned() }
+    }
+
+    /// The program that a `User-Agent` header tells of: what stands before its first `/`.
+    pub fn program(user_agent: &str) -> String {
+        let name = user_agent.split('/').next().unwrap_or_default();
+        let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_FIELD_MANAGER / 4).collect();
+        if name.is_empty() { "unknown".to_owned() } else { name }
     }
 }
 
@@ -89,6 +98,10 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// What to do with unknown fields.
     pub validation: FieldValidation,
+    /// Who manages what is written; empty where the request does not say.
+    pub manager: String,
+    /// Server-side apply only: take what others own.
+    pub force: bool,
     /// Why, in the writer's words.
     pub cause: String,
 }
@@ -115,10 +128,20 @@ impl WriteOptions {
             faults.push(FieldError::too_long(FieldPath::new("cause"), MAX_CAUSE));
         }
         if faults.is_empty() {
-            Ok(Self { dry_run, validation, cause: cause.to_owned() })
+            let (manager, cause) = (manager.to_owned(), cause.to_owned());
+            Ok(Self { dry_run, validation, manager, force: false, cause })
         } else {
             Err(invalid_options(kind, &faults))
         }
+    }
+
+    /// Refuses that force is spoken of for what is no apply.
+    pub fn check_force(said: bool, is_apply: bool) -> Outcome<()> {
+        if !said || is_apply {
+            return Ok(());
+        }
+        let detail = "may not be specified for non-apply patch";
+        Err(invalid_options("PatchOptions", &[FieldError::forbidden(FieldPath::new("force"), detail)]))
     }
 }
 

@@ -12,13 +12,14 @@ use super::body::{self, Body, Wanted};
 use super::create::to_bytes;
 use super::patch::{Patch, settle};
 use super::request::{Caller, Target, WriteOptions, Written};
-use super::update::{Rewrite, check_revision};
+use super::update::{How, Rewrite, check_revision};
 use crate::refusal::{Outcome, bad_request};
 use crate::storage;
 use crate::strategy::Part;
 use crate::value::{at, child, int, object, put, text};
 
-const SCALE: Wanted<'static> = Wanted { group: "autoscaling", version: "v1", kind: "Scale" };
+/// The type of a scale.
+pub const SCALE: Wanted<'static> = Wanted { group: "autoscaling", version: "v1", kind: "Scale" };
 
 /// The scale of a workload.
 pub fn of(workload: &Value) -> Value {
@@ -54,12 +55,7 @@ pub fn bytes(workload: &Value) -> Outcome<Bytes> {
 /// Takes the replicas of a scale into a workload.
 fn take(workload: &Value, scale: &Value, name: &str) -> Outcome<Value> {
     let replicas = int(scale, &["spec", "replicas"]).unwrap_or(0);
-    if replicas < 0 {
-        let path = FieldPath::new("spec").child("replicas");
-        let fault = FieldError::invalid(path, replicas, "must be greater than or equal to 0");
-        let about = About { group: "autoscaling", resource: "scales", kind: "Scale", name };
-        return Err(Box::new(Status::invalid(about, &[fault])));
-    }
+    check(replicas, name)?;
     let mut workload = workload.clone();
     child(&mut workload, "spec").insert("replicas".to_owned(), json!(replicas));
     // A revision or uid that the client named is a precondition on the workload.
@@ -71,7 +67,44 @@ fn take(workload: &Value, scale: &Value, name: &str) -> Outcome<Value> {
     Ok(workload)
 }
 
+fn check(replicas: i64, name: &str) -> Outcome<()> {
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let path = FieldPath::new("spec").child("replicas");
+    let fault = FieldError::invalid(path, replicas, "must be greater than or equal to 0");
+    let about = About { group: "autoscaling", resource: "scales", kind: "Scale", name };
+    Err(Box::new(Status::invalid(about, &[fault])))
+}
+
+/// The configuration of a workload that an applied scale stands for.
+fn configuration(target: &Target, scale: &Value) -> Outcome<Value> {
+    let resource = &target.served.resource;
+    let mut metadata = at(scale, &["metadata"]).cloned().unwrap_or_default();
+    object(&mut metadata)
+        .retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
+    let mut config =
+        json!({"apiVersion": resource.api_version(), "kind": resource.kind, "metadata": metadata});
+    if let Some(replicas) = int(scale, &["spec", "replicas"]) {
+        check(replicas, &target.name)?;
+        config["spec"] = json!({"replicas": replicas});
+    }
+    Ok(config)
+}
+
 impl Api {
+    /// Applies a scale.
+    pub async fn apply_scale(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        scale: &Value,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
+        let config = configuration(target, scale)?;
+        self.rescale(caller, target, "apply", How::Apply(&config), options).await
+    }
+
     /// Replaces a scale.
     pub async fn update_scale(
         &self,
@@ -89,7 +122,7 @@ impl Api {
             )));
         }
         let change = |old: &Value| Ok((take(old, &decoded.value, &target.name)?, decoded.warnings.clone()));
-        self.rescale(caller, target, "update", &change, options).await
+        self.rescale(caller, target, "update", How::Change(&change), options).await
     }
 
     /// Patches a scale.
@@ -106,7 +139,7 @@ impl Api {
             check_revision(target, &patched, old)?;
             Ok((take(old, &patched, &target.name)?, told))
         };
-        self.rescale(caller, target, "patch", &change, options).await
+        self.rescale(caller, target, "patch", How::Change(&change), options).await
     }
 
     async fn rescale(
@@ -114,11 +147,11 @@ impl Api {
         caller: &Caller,
         target: &Target,
         verb: &'static str,
-        change: super::update::Change<'_>,
+        how: How<'_>,
         options: &WriteOptions,
     ) -> Outcome<Written> {
         let whole = Target { subresource: String::new(), ..target.clone() };
-        let rewrite = Rewrite { part: Part::Main, verb, change };
+        let rewrite = Rewrite { part: Part::Main, verb, through: &target.subresource, how };
         let written = self.rewrite(caller, &whole, rewrite, options).await?;
         Ok(Written { bytes: bytes(&storage::parse_bytes(&written.bytes)?)?, ..written })
     }

@@ -9,9 +9,11 @@ use strata_store::txn::{Condition, Txn};
 
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
-use super::create::{to_bytes, wanted};
+use super::create::to_bytes;
+use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Target, WriteOptions, Written, cause};
 use crate::deletion;
+use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about};
 use crate::storage;
 use crate::strategy::{self, Part};
@@ -21,14 +23,40 @@ use crate::value::text;
 /// What a write wants of the object that is there: the new object and sentences for the user.
 pub type Change<'a> = &'a (dyn Fn(&Value) -> Outcome<(Value, Vec<String>)> + Send + Sync);
 
+/// What becomes of the object that is there.
+#[derive(Clone, Copy)]
+pub enum How<'a> {
+    /// It is changed so.
+    Change(Change<'a>),
+    /// It is changed so, by what reads the managers of its fields too.
+    ChangeManaged(Change<'a>),
+    /// This configuration is applied to it.
+    Apply(&'a Value),
+}
+
 /// How a change is written.
+#[derive(Clone, Copy)]
 pub struct Rewrite<'a> {
     /// Which part of the object.
     pub part: Part,
     /// The verb, for history.
     pub verb: &'static str,
+    /// The subresource that it is written through, or empty.
+    pub through: &'a str,
     /// What is wanted.
-    pub change: Change<'a>,
+    pub how: How<'a>,
+}
+
+/// What a rewrite comes to.
+struct Decision {
+    /// The object as it shall be.
+    new: Value,
+    /// Whether anything differs.
+    changed: bool,
+    /// Whether the client named the revision that it changes.
+    named: bool,
+    /// Sentences for the user.
+    warnings: Vec<String>,
 }
 
 /// Which part of an object a target's subresource is.
@@ -75,7 +103,8 @@ impl Api {
         }
         let Decoded { value, warnings } = decoded;
         let change = |_: &Value| Ok((value.clone(), warnings.clone()));
-        let rewrite = Rewrite { part: part_of(target), verb: "update", change: &change };
+        let (part, through, how) = (part_of(target), target.subresource.as_str(), How::Change(&change));
+        let rewrite = Rewrite { part, verb: "update", through, how };
         self.rewrite(caller, target, rewrite, options).await
     }
 
@@ -97,7 +126,7 @@ impl Api {
         let metadata = crate::value::child(&mut decoded.value, "metadata");
         metadata.insert("name".to_owned(), target.name.clone().into());
         metadata.remove("resourceVersion");
-        self.insert(caller, target, decoded, options).await
+        self.insert(caller, target, decoded, None, options).await
     }
 
     /// Changes an object: reads it, decides, and writes if it is still as it was read; else decides anew, unless the
@@ -112,10 +141,10 @@ impl Api {
         for _ in 0..MAX_ATTEMPTS {
             let record = record_of(&self.latest().await?, target)?;
             let old = storage::parse(&record)?;
-            let (mut new, warnings) = (rewrite.change)(&old)?;
-            let named = check_revision(target, &new, &old)?;
-            strategy::update(&target.served, &mut new, &old, rewrite.part)?;
-            if new == old {
+            let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
+            let Decision { new, changed, named, warnings } =
+                decide(target, rewrite, &ownership, options.force, old)?;
+            if !changed {
                 return Ok(Written { bytes: record.value.clone(), changed: false, created: false, warnings });
             }
             if options.dry_run {
@@ -157,6 +186,44 @@ impl Api {
         let stored = committed.records.into_iter().flatten().next();
         Ok(stored.map(|record| record.value.clone()))
     }
+}
+
+/// Decides a rewrite of an object.
+fn decide(
+    target: &Target,
+    rewrite: Rewrite<'_>,
+    ownership: &Ownership<'_>,
+    force: bool,
+    mut old: Value,
+) -> Outcome<Decision> {
+    let managers = Managed::take(&mut old);
+    let mut after = None;
+    let (mut new, warnings) = match rewrite.how {
+        How::Change(change) => change(&old)?,
+        How::ChangeManaged(change) => {
+            let mut shown = old.clone();
+            managers.clone().put(&mut shown);
+            change(&shown)?
+        }
+        How::Apply(config) => {
+            let mut moved = managers.clone();
+            let new = ownership.apply(target, (config, force), &old, &mut moved)?;
+            after = Some(moved);
+            (new, Vec::new())
+        }
+    };
+    let wish = Managed::wish(&mut new);
+    let named = check_revision(target, &new, &old)?;
+    strategy::update(&target.served, &mut new, &old, rewrite.part)?;
+    let after = match after {
+        Some(moved) => (new != old || !moved.owns_same(&managers)).then_some(moved),
+        None => ownership.update(managers, wish, &old, &new),
+    };
+    let changed = after.is_some();
+    if let Some(managers) = after {
+        managers.put(&mut new);
+    }
+    Ok(Decision { new, changed, named, warnings })
 }
 
 /// Whether the client named a revision; it must be the one that is there.

@@ -151,15 +151,16 @@ pub fn content(header: &str) -> Outcome<Media> {
 }
 
 /// The form of a patch, by its `Content-Type`.
-pub fn patch(header: &str) -> Outcome<(PatchKind, Media)> {
+pub fn patch(header: &str) -> Outcome<(Option<PatchKind>, Media)> {
     match bare(header) {
-        "application/json-patch+json" => Ok((PatchKind::Json, Media::Json)),
-        "application/merge-patch+json" => Ok((PatchKind::Merge, Media::Json)),
-        "application/strategic-merge-patch+json" => Ok((PatchKind::Strategic, Media::Json)),
-        "application/apply-patch+yaml" => Ok((PatchKind::Apply, Media::Yaml)),
+        "application/json-patch+json" => Ok((Some(PatchKind::Json), Media::Json)),
+        "application/merge-patch+json" => Ok((Some(PatchKind::Merge), Media::Json)),
+        "application/strategic-merge-patch+json" => Ok((Some(PatchKind::Strategic), Media::Json)),
+        "application/apply-patch+yaml" => Ok((None, Media::Yaml)),
         _ => Err(unsupported(
             "the body of the request was in an unknown format - accepted media types include: \
-             application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json",
+             application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
+             application/apply-patch+yaml",
         )),
     }
 }
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(content("").unwrap(), Media::Json);
         assert_eq!(content("application/json; charset=utf-8").unwrap(), Media::Json);
         assert_eq!(content("text/plain").unwrap_err().code, Some(415));
-        assert_eq!(patch("application/merge-patch+json").unwrap().0, PatchKind::Merge);
+        assert_eq!(patch("application/merge-patch+json").unwrap().0, Some(PatchKind::Merge));
         assert_eq!(patch("application/json").unwrap_err().code, Some(415));
     }
 }

@@ -21,8 +21,7 @@ use super::router::Rest;
 use super::{listing, watch};
 use crate::deletion::{Options, Propagation};
 use crate::pipeline::body::{self, Body, Media};
-use crate::pipeline::patch::PatchKind;
-use crate::pipeline::request::{Caller, FieldValidation, Target, Written};
+use crate::pipeline::request::{Caller, FieldValidation, Target, WriteOptions, Written};
 use crate::projection::{self, TableForm};
 use crate::refusal::{Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
 use crate::storage;
@@ -173,15 +172,15 @@ impl Rest {
                 api.update(asked.caller, target, &asked.content()?, &options).await?
             }
             Verb::Patch if !target.name.is_empty() => {
-                let options = asked.query.write("PatchOptions")?;
                 let (kind, media) = negotiate::patch(asked.header(CONTENT_TYPE))?;
-                if asked.query.get("force").is_some() && kind != PatchKind::Apply {
-                    let detail = "may not be specified for non-apply patch";
-                    let fault = FieldError::forbidden(FieldPath::new("force"), detail);
-                    return Err(invalid_options("PatchOptions", &[fault]));
-                }
+                let force = asked.query.flag("force");
+                let options = WriteOptions { force, ..asked.query.write("PatchOptions")? };
+                WriteOptions::check_force(asked.query.get("force").is_some(), kind.is_none())?;
                 let body = Body { media, bytes: asked.body.clone() };
-                api.patch(asked.caller, target, kind, &body, &options).await?
+                match kind {
+                    Some(kind) => api.patch(asked.caller, target, kind, &body, &options).await?,
+                    None => api.apply(asked.caller, target, &body, &options).await?,
+                }
             }
             _ => return Err(method_not_allowed()),
         };

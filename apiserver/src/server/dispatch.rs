@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
 use tonic::service::Routes;
 use tower::ServiceExt;
@@ -114,7 +114,8 @@ impl Site {
             Err(refusal) => return respond::refusal(&refusal),
         };
         tracing::Span::current().record("user", user.name.as_str());
-        let caller = Caller { user, request: id.to_owned() };
+        let agent = Caller::program(header(request.headers(), USER_AGENT));
+        let caller = Caller { user, request: id.to_owned(), agent };
         if is_grpc {
             let open = OPEN_METHODS.iter().any(|method| request.uri().path().starts_with(method));
             if caller.user.is_anonymous() && !open {
