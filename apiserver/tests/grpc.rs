@@ -91,7 +91,8 @@ async fn both_facades_show_the_same_bytes() {
     let same = grpc.patch(patch.clone()).await.unwrap().into_inner();
     assert!(!same.changed && same.object == made.object);
     let apply = v1::PatchRequest { r#type: v1::PatchType::Apply.into(), ..patch };
-    assert_eq!(grpc.patch(apply).await.unwrap_err().code(), Code::Unimplemented);
+    let unnamed = grpc.patch(apply).await.unwrap_err();
+    assert_eq!(unnamed.code(), Code::InvalidArgument, "an apply must say who manages");
     let delete = v1::DeleteRequest {
         resource: resource("", "configmaps"),
         namespace: "default".to_owned(),
