@@ -125,7 +125,7 @@ async fn what_cannot_be_applied_is_refused_with_the_usual_words() {
     let at = At(&admin, format!("{MAPS}/m"));
     let told = async |query: &str, config: Value| {
         let answer = at.apply_with(query, &config).await;
-        (answer.code, answer.json()["message"].as_str().unwrap().to_owned())
+        (answer.code, answer.json()["message"].as_str().unwrap_or_default().to_owned())
     };
     let one = "fieldManager=one";
     let (code, text) = told("", map(json!({}))).await;
@@ -156,7 +156,14 @@ async fn what_cannot_be_applied_is_refused_with_the_usual_words() {
     assert_eq!(told(one, map(json!({"a": "1"}))).await.0, 201);
     assert_eq!(told(one, config).await.0, 409, "a stale revision");
     let eve = Rest::with_token(&server, common::server::TOKEN);
-    assert_eq!(At(&eve, format!("{MAPS}/x")).apply("one", &map(json!({}))).await.code, 403);
+    for (path, config) in [
+        (format!("{MAPS}/m"), map(json!({"a": "1"}))),
+        (format!("{MAPS}/x"), map(json!({}))),
+        (format!("{DEPLOYMENTS}/d/status"), deployment(None, "i")),
+        (format!("{DEPLOYMENTS}/d/scale"), json!({})),
+    ] {
+        assert_eq!(At(&eve, path).apply("one", &config).await.code, 403, "{config}");
+    }
     server.stop().await;
 }
 

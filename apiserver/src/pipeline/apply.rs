@@ -30,6 +30,7 @@ impl Api {
         body: &Body,
         options: &WriteOptions,
     ) -> Outcome<Written> {
+        target.admit(caller, Verb::Patch)?;
         if options.manager.is_empty() {
             let fault = FieldError::required(FieldPath::new("fieldManager"), "is required for apply patch");
             return Err(invalid_options("PatchOptions", &[fault]));
