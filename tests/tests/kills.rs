@@ -29,7 +29,7 @@ spec:
       containers:
         - name: stay
           image: host
-          command: ["sh", "-c", "echo pid $$; exec sleep 86400"]
+          command: ["sh", "-c", "echo pid $$$$; exec sleep 86400"]
 "#;
 
 fn json(platform: &Platform, args: &[&str]) -> Value {

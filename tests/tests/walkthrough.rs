@@ -246,7 +246,10 @@ fn look(client: &Client<'_>) {
     assert!(waited.contains("condition met"), "{waited}");
     let missing = client.run(&["get", "pod", "no-such-pod"]);
     assert_eq!(missing.code, Some(1));
-    assert_eq!(missing.err.trim(), "Error from server (NotFound): pods \"no-such-pod\" not found");
+    assert_eq!(
+        missing.err.lines().next(),
+        Some("Error from server (NotFound): pods \"no-such-pod\" not found")
+    );
 }
 
 fn delete_collects(client: &Client<'_>) {

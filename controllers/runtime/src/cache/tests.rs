@@ -1,3 +1,5 @@
+//! Tests of the cache: what it holds ends as a list says, whatever the watch did on the way.
+
 use proptest::prelude::*;
 use serde_json::json;
 use strata_model::resource::builtin;

@@ -1,3 +1,5 @@
+//! Tests of the reconcile core: queue, cache and barrier together.
+
 use std::sync::Arc;
 use std::time::Duration;
 

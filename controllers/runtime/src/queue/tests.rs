@@ -1,3 +1,5 @@
+//! Tests of the work queue: nothing lost, nothing doubled, nobody starved.
+
 use proptest::prelude::*;
 use strata_model::resource::builtin;
 

@@ -32,6 +32,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Between looks.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Lets the world go on for a moment between two looks; every wait that uses it has a limit.
+async fn look_again() {
+    let mut clock = tokio::time::interval_at(tokio::time::Instant::now() + LOOK, LOOK);
+    clock.tick().await;
+}
+
 /// A running controller.
 pub struct Running {
     stop: oneshot::Sender<()>,
@@ -186,7 +192,7 @@ impl World {
     {
         let tried = tokio::time::timeout(LIMIT, async {
             while look(self).await.is_none() {
-                tokio::time::sleep(LOOK).await;
+                look_again().await;
             }
         });
         if tried.await.is_err() {
@@ -251,7 +257,7 @@ impl World {
                 Err(error) => assert_eq!(error.class(), Class::Transient, "{error}"),
             }
             again = true;
-            tokio::time::sleep(LOOK).await;
+            look_again().await;
         }
     }
 
@@ -275,7 +281,7 @@ impl World {
                 Ok(list) => return list.items.iter().map(|o| o.meta().name.clone()).collect(),
                 Err(error) => assert_eq!(error.class(), Class::Transient, "{error}"),
             }
-            tokio::time::sleep(LOOK).await;
+            look_again().await;
         }
     }
 
@@ -355,7 +361,7 @@ async fn play_node(client: Client, created: Arc<AtomicUsize>) {
         }
         while let Err(error) = hold(&client, &pod).await {
             match error.class() {
-                Class::Transient => tokio::time::sleep(LOOK).await,
+                Class::Transient => look_again().await,
                 _ => break,
             }
         }

@@ -174,9 +174,10 @@ pub fn launch(command: &[&str]) -> Launch {
 /// Waits for something that nobody announces.
 pub async fn until(condition: impl Fn() -> bool) {
     let end = Instant::now() + LIMIT;
+    let mut clock = tokio::time::interval(Duration::from_millis(2));
     while !condition() {
         assert!(Instant::now() < end, "waited for {LIMIT:?}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        clock.tick().await;
     }
 }
 

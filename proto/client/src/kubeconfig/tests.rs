@@ -1,3 +1,5 @@
+//! Tests of reading kubeconfig files, faults included.
+
 use super::*;
 
 const TWO: &str = r#"
