@@ -23,7 +23,7 @@ use strata_store::store::{EngineChoice, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::harness::{LIMIT, Test, processes};
+use crate::harness::{LIMIT, Test, looks, processes};
 
 pub const TESTS: &[Test] = &[
     ("agent_runs_pods_and_takes_them_down", || Box::pin(agent_runs_pods_and_takes_them_down())),
@@ -154,14 +154,13 @@ impl Platform {
 
     /// Waits until a pod (or its absence) is as wanted.
     async fn until(&self, name: &str, wanted: impl Fn(Option<&Value>) -> bool) -> Value {
-        let end = tokio::time::Instant::now() + LIMIT;
+        let mut looks = looks();
         loop {
             let pod = self.get(name).await;
             if wanted(pod.as_ref()) {
                 return pod.unwrap_or_default();
             }
-            assert!(tokio::time::Instant::now() < end, "still {pod:#?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            looks.next().await;
         }
     }
 

@@ -18,6 +18,8 @@ use strata_stack::node::shim::log::Limits;
 
 /// The longest that anything is waited for.
 pub const LIMIT: Duration = Duration::from_secs(30);
+/// How often to look for what is not announced.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A test: its name and what it does.
 pub type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
@@ -171,13 +173,30 @@ pub fn launch(command: &[&str]) -> Launch {
     }
 }
 
-/// Waits for something that nobody announces.
+/// Waits for something that nobody announces: looks at every tick, until the limit.
 pub async fn until(condition: impl Fn() -> bool) {
-    let end = Instant::now() + LIMIT;
-    let mut clock = tokio::time::interval(Duration::from_millis(2));
+    let mut looks = looks();
     while !condition() {
-        assert!(Instant::now() < end, "waited for {LIMIT:?}");
-        clock.tick().await;
+        looks.next().await;
+    }
+}
+
+/// The times at which to look for something that nobody announces.
+pub struct Looks {
+    ticks: tokio::time::Interval,
+    end: Instant,
+}
+
+/// Looks that begin now.
+pub fn looks() -> Looks {
+    Looks { ticks: tokio::time::interval(LOOK), end: Instant::now() + LIMIT }
+}
+
+impl Looks {
+    /// Waits for the next one; panics when the limit is over.
+    pub async fn next(&mut self) {
+        assert!(Instant::now() < self.end, "waited for {LIMIT:?}");
+        self.ticks.tick().await;
     }
 }
 
