@@ -15,7 +15,7 @@ use strata_store::snapshot::{ReadAt, Snapshot};
 use strata_store::store::Store;
 use strata_store::txn::{Committed, Condition, Txn};
 
-use super::logs::Nodes;
+use super::nodes::Nodes;
 use super::request::Target;
 use crate::refusal::{self, Outcome, about};
 use crate::storage;

@@ -1,24 +1,15 @@
 //! Logs of containers: found through the pod's node, fetched from the agent there, handed on as they come.
 
-use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{Stream, StreamExt};
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
 use serde_json::Value;
 use strata_model::resource::{Verb, builtin};
 use strata_model::status::{Reason, Status};
 use strata_wire::convert;
 use strata_wire::v1::LogsRequest;
 use strata_wire::v1::node_client::NodeClient;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tonic::transport::{Channel, Endpoint, Uri};
-use tower::service_fn;
 
 use super::api::{Api, record_of};
 use super::request::{Caller, Target};
@@ -26,17 +17,8 @@ use crate::refusal::{Outcome, Refusal, bad_request, internal};
 use crate::storage;
 use crate::value::{at, int, list, text};
 
-/// How long a node may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The annotation that names the container people mean.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-
-/// How nodes are reached: with the identity that their agents accept, or not at all.
-#[derive(Clone, Default)]
-pub struct Nodes {
-    /// TLS towards the agents.
-    pub tls: Option<Arc<rustls::ClientConfig>>,
-}
 
 /// Chunks of a log.
 pub type LogStream = std::pin::Pin<Box<dyn Stream<Item = Result<Bytes, Refusal>> + Send>>;
@@ -154,24 +136,4 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
         inner = source;
     }
     inner.to_string()
-}
-
-impl Nodes {
-    fn connect(&self, (ip, port): (IpAddr, u16)) -> Result<Channel, String> {
-        let tls = self.tls.clone().ok_or("this server has no client certificate for nodes")?;
-        let host = std::net::SocketAddr::new(ip, port);
-        let endpoint = Endpoint::from_shared(format!("http://{host}")).map_err(|error| error.to_string())?;
-        let connector = service_fn(move |_: Uri| {
-            let tls = TlsConnector::from(Arc::clone(&tls));
-            async move {
-                let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(host))
-                    .await
-                    .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the connection timed out"))??;
-                stream.set_nodelay(true)?;
-                let stream = tls.connect(ServerName::IpAddress(ip.into()), stream).await?;
-                Ok::<_, io::Error>(TokioIo::new(stream))
-            }
-        });
-        Ok(endpoint.connect_with_connector_lazy(connector))
-    }
 }

@@ -4,14 +4,15 @@
 pub mod request;
 pub mod body;
 pub mod ownership;
+pub mod nodes;
 pub mod api;
-pub mod read;
 pub mod create;
 pub mod update;
 pub mod patch;
 pub mod scale;
 pub mod apply;
 pub mod bind;
+pub mod read;
 pub mod delete;
 pub mod watching;
 pub mod logs;

@@ -9,5 +9,6 @@ pub mod documents;
 pub mod health;
 pub mod listing;
 pub mod watch;
+pub mod facade;
 pub mod resources;
 pub mod router;

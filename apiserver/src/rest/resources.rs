@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use strata_model::resource::Verb;
 use strata_model::status::{Reason, Status};
 
+use super::facade::Rest;
 use super::negotiate::{self, Encoding, Offer, Shape, Wanted, accept};
 use super::path::ResourcePath;
 use super::query::Query;
 use super::respond::{self, Answer};
-use super::router::Rest;
 use super::{listing, watch};
 use crate::deletion::{Options, Propagation};
 use crate::pipeline::body::{self, Body, Media};

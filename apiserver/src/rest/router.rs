@@ -1,36 +1,21 @@
 //! From a path to whoever answers it, within the limits of time and room.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 use strata_model::resource::Verb;
-use tokio::sync::watch;
 
-use super::discovery::{self, Discovery};
+use super::discovery;
+use super::facade::Rest;
 use super::path::{Health, Place, ResourcePath, parse};
 use super::query::Query;
 use super::resources::{self, Asked};
 use super::respond::{self, Answer};
 use super::{documents, health};
 use crate::authz;
-use crate::gate::{Gate, MAX_BODY_BYTES, REQUEST_TIMEOUT, ended};
-use crate::openapi::documents::Documents;
+use crate::gate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 use crate::pipeline::request::Caller;
 use crate::refusal::{self, Outcome, method_not_allowed};
-
-/// The REST facade.
-pub struct Rest {
-    /// What it shares with the other facade.
-    pub gate: Arc<Gate>,
-    /// OpenAPI.
-    pub documents: Arc<Documents>,
-    /// Discovery.
-    pub discovery: Discovery,
-    /// Turns true when the server ends.
-    pub ending: watch::Receiver<bool>,
-}
 
 /// An answer, and the verb it was to.
 pub struct Answered {
@@ -41,12 +26,6 @@ pub struct Answered {
 }
 
 impl Rest {
-    /// Done when the server ends.
-    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut ending = self.ending.clone();
-        async move { ended(&mut ending).await }
-    }
-
     /// Answers a request.
     pub async fn handle(&self, caller: &Caller, request: Request<Body>) -> Answered {
         let place = parse(request.uri().path());

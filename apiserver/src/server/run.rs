@@ -19,7 +19,7 @@ use super::tls::{self, TlsError};
 use crate::authn::{TokenFileError, Tokens};
 use crate::gate::Gate;
 use crate::pipeline::api::Api;
-use crate::pipeline::logs::Nodes;
+use crate::pipeline::nodes::Nodes;
 use crate::pipeline::upkeep::SWEEP_EVERY;
 use crate::types::catalogue::Catalogue;
 
