@@ -139,6 +139,15 @@ fn of_engine(error: &EngineError) -> Refusal {
         EngineError::NoSpace { .. } => storage_full(),
         EngineError::Compacted { .. } => expired("The provided resource version is too old."),
         EngineError::Corrupt { .. } => internal(format!("stored data is damaged: {error}")),
+        EngineError::Unavailable { .. } | EngineError::Refused { .. } => {
+            let details = Details { retry_after_seconds: RETRY_SECONDS, ..Details::default() };
+            let message = format!("the store cannot be reached: {error}");
+            Box::new(Status::failure(Reason::ServiceUnavailable, message).with_details(details))
+        }
+        EngineError::Uncertain { .. } => {
+            let message = format!("the write may or may not have happened: {error}");
+            Box::new(Status::failure(Reason::Timeout, message))
+        }
         EngineError::Io { .. } | EngineError::Stopped { .. } => {
             let message = format!("the store cannot write: {error}; restart the server when this is mended");
             Box::new(Status::failure(Reason::ServiceUnavailable, message))

@@ -35,6 +35,11 @@ pub enum Request {
         /// Where the outcome goes.
         answer: oneshot::Sender<Outcome>,
     },
+    /// Tell the newest revision that anybody was answered for, once readers here see it.
+    Newest {
+        /// Where it goes.
+        answer: oneshot::Sender<Result<Revision, EngineError>>,
+    },
     /// End after what came before; what comes after is refused.
     Close {
         /// Told when all is done and the files are let go.
@@ -87,6 +92,11 @@ impl Committer {
                         if bytes >= MAX_GROUP_BYTES {
                             self.commit(std::mem::take(&mut group));
                             bytes = 0;
+                        }
+                    }
+                    Request::Newest { answer } => {
+                        if answer.send(Ok(self.state.revision)).is_err() {
+                            tracing::trace!("a reader left before its answer");
                         }
                     }
                     Request::Close { answer } => {

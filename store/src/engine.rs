@@ -19,6 +19,8 @@ pub(crate) mod archive;
 pub(crate) mod directory;
 pub(crate) mod sled;
 pub mod memory;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(test)]
 mod golden;
 

@@ -65,6 +65,31 @@ pub enum EngineError {
         /// Oldest revision still kept.
         oldest: Revision,
     },
+    /// The engine's servers cannot be reached, or do not agree among themselves; nothing happened.
+    #[error("{at} does not answer: {what}")]
+    Unavailable {
+        /// The servers, or the one that was asked last.
+        at: String,
+        /// What it said, or what went wrong.
+        what: String,
+    },
+    /// The engine's servers were lost before they answered: the transaction may or may not have
+    /// happened. What happened will be seen by readers and watchers.
+    #[error("{at} was lost before it answered: {what}")]
+    Uncertain {
+        /// The server that was asked.
+        at: String,
+        /// What went wrong.
+        what: String,
+    },
+    /// The engine's servers refuse what was asked.
+    #[error("{at} refuses: {what}")]
+    Refused {
+        /// The server that was asked.
+        at: String,
+        /// What it said.
+        what: String,
+    },
     /// An earlier failure left the engine unsure of what is durable; the store must be opened again.
     #[error("stopped after an earlier failure: {reason}")]
     Stopped {
@@ -78,7 +103,10 @@ impl EngineError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            EngineError::NoSpace { .. } => Class::Transient,
+            EngineError::NoSpace { .. }
+            | EngineError::Unavailable { .. }
+            | EngineError::Uncertain { .. }
+            | EngineError::Refused { .. } => Class::Transient,
             EngineError::Io { .. } | EngineError::Stopped { .. } => Class::Terminal,
             EngineError::Corrupt { .. } => Class::Corrupt,
             EngineError::Compacted { .. } => Class::NotFound,
@@ -166,7 +194,8 @@ pub enum CommitError {
     #[error("the store is closed")]
     Closed,
     /// The engine failed. If its class is `Terminal` the transaction may or may not be there after the
-    /// store is opened again; it is not visible before.
+    /// store is opened again; it is not visible before. If it is `Uncertain` the transaction may or may
+    /// not have happened.
     #[error("the transaction could not be made durable")]
     Engine(#[source] EngineError),
 }

@@ -30,4 +30,6 @@ pub mod snapshot;
 pub mod watch;
 pub(crate) mod upkeep;
 pub(crate) mod committer;
+#[cfg(feature = "etcd")]
+pub(crate) mod remote;
 pub mod store;

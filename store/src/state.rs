@@ -110,13 +110,13 @@ impl State {
 }
 
 /// Time cut to whole microseconds, as history keeps it.
-fn to_microseconds(time: SystemTime) -> SystemTime {
+pub fn to_microseconds(time: SystemTime) -> SystemTime {
     let micros = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
     UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
 /// The final bytes of a value stored at `revision`.
-fn stamped(value: &Value, revision: Revision) -> Bytes {
+pub fn stamped(value: &Value, revision: Revision) -> Bytes {
     let Some(offset) = value.stamp else {
         return value.bytes.clone();
     };

@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use crate::committer::{Committer, MAX_WAITING, Request};
 use crate::config::Config;
 use crate::engine::Opened;
+#[cfg(feature = "etcd")]
+use crate::engine::etcd::EtcdConfig;
 use crate::engine::memory::Memory;
 use crate::error::{CommitError, EngineError, OpenError, ReadError, WatchError};
 use crate::key::KeyRange;
@@ -35,6 +37,10 @@ pub enum EngineChoice {
     },
     /// Memory, with faults on demand: for tests and simulation.
     Memory(Memory),
+    /// An etcd cluster, which several stores may have open at one time, and which owns the line of
+    /// revisions: where others write to the cluster too, some of them are skipped.
+    #[cfg(feature = "etcd")]
+    Etcd(EtcdConfig),
 }
 
 /// An open store. Clones are handles to the same store; it ends with [`close`](Store::close), or when
@@ -44,6 +50,8 @@ pub struct Store {
     shared: Arc<Shared>,
     requests: mpsc::Sender<Request>,
     orders: Orders,
+    /// Whether other stores may write to the same data.
+    is_one_of_many: bool,
 }
 
 /// Figures of a store at one moment.
@@ -74,6 +82,12 @@ impl Store {
         let opened = match engine {
             EngineChoice::Sled { directory } => crate::engine::sled::open(&directory, &config)?,
             EngineChoice::Memory(memory) => memory.open(&config)?,
+            #[cfg(feature = "etcd")]
+            EngineChoice::Etcd(etcd) => {
+                let (requests, requested) = mpsc::channel(MAX_WAITING);
+                let (shared, orders) = crate::remote::start::open(&config, etcd, requested)?;
+                return Ok(Store { shared, requests, orders, is_one_of_many: true });
+            }
         };
         Store::start(&config, opened)
     }
@@ -104,7 +118,7 @@ impl Store {
         };
         spawn("store-upkeep", Box::new(move || upkeep.run(&ordered)))?;
         spawn("store-commit", Box::new(move || committer.run(requested)))?;
-        Ok(Store { shared, requests, orders })
+        Ok(Store { shared, requests, orders, is_one_of_many: false })
     }
 
     /// Commits a transaction: all of it or nothing, durable when this returns. Once this future was
@@ -122,11 +136,15 @@ impl Store {
 
     /// The whole store at one revision, without waiting for it: see [`wait_for`](Store::wait_for).
     /// `Latest`, `NotOlderThan` and the current revision cost nothing; an older `Exact` revision is
-    /// rebuilt from the current one and the history between.
+    /// rebuilt from the current one and the history between. Over etcd `Latest` asks the cluster, so
+    /// that it shows what any store on it was answered for before.
     ///
     /// # Errors
     /// `Future` if the revision has not happened yet, `Compacted` if it is older than the history kept.
     pub async fn snapshot(&self, at: ReadAt) -> Result<Snapshot, ReadError> {
+        if at == ReadAt::Latest && self.is_one_of_many {
+            self.catch_up().await?;
+        }
         let state = self.shared.state.load_full();
         let current = state.revision;
         match at {
@@ -135,6 +153,19 @@ impl Store {
             }
             ReadAt::Exact(revision) if revision < current => self.rebuild(state, revision).await,
             _ => Ok(Snapshot::new(current, state.records.clone())),
+        }
+    }
+
+    /// Waits until this store has seen what any other was answered for before. A closed store stays at
+    /// what it has seen.
+    async fn catch_up(&self) -> Result<(), ReadError> {
+        let (answer, newest) = oneshot::channel();
+        if self.requests.send(Request::Newest { answer }).await.is_err() {
+            return Ok(());
+        }
+        match newest.await {
+            Ok(Ok(_)) | Err(_) => Ok(()),
+            Ok(Err(error)) => Err(error.into()),
         }
     }
 

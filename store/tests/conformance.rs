@@ -69,28 +69,48 @@ async fn sled_tiny() {
     run(|| Site::sled("sled, tiny", tiny())).await;
 }
 
+#[cfg(feature = "etcd")]
+#[tokio::test]
+async fn etcd_usual() {
+    if support::etcd::is_there() {
+        let cluster = support::etcd::Cluster::start(1);
+        run(|| Site::etcd("etcd, usual", Config::default(), &cluster)).await;
+    }
+}
+
+#[cfg(feature = "etcd")]
+#[tokio::test]
+async fn etcd_tiny() {
+    if support::etcd::is_there() {
+        let cluster = support::etcd::Cluster::start(1);
+        run(|| Site::etcd("etcd, tiny", tiny(), &cluster)).await;
+    }
+}
+
 async fn latest(store: &Store) -> Snapshot {
     store.snapshot(ReadAt::Latest).await.unwrap()
 }
 
 async fn revisions_rise_by_one(site: Arc<Site>) {
     let store = site.open();
-    assert_eq!(store.current_revision(), Revision::ZERO);
-    assert_eq!(put(&store, "a", "1").await, Revision::new(1));
+    if !site.is_shared() {
+        assert_eq!(store.current_revision(), Revision::ZERO);
+    }
+    assert_eq!(put(&store, "a", "1").await, site.at(1));
     let both = commit(&store, Txn::new().put("a", plain("2")).put("b", plain("1"))).await;
-    assert_eq!(both.revision, Revision::new(2));
+    assert_eq!(both.revision, site.at(2));
     let [Some(a), Some(b)] = &both.records[..] else { panic!("two records") };
-    assert_eq!((a.created, a.modified), (Revision::new(1), Revision::new(2)));
-    assert_eq!((b.created, b.modified), (Revision::new(2), Revision::new(2)));
+    assert_eq!((a.created, a.modified), (site.at(1), site.at(2)));
+    assert_eq!((b.created, b.modified), (site.at(2), site.at(2)));
     let nothing = commit(&store, Txn::new().delete("absent").when("a", Condition::Present)).await;
-    assert_eq!((nothing.revision, nothing.records), (Revision::new(2), vec![None]));
+    assert_eq!((nothing.revision, nothing.records), (site.at(2), vec![None]));
     let deleted = commit(&store, Txn::new().delete("a")).await;
     assert_eq!(deleted.records, vec![Some(a.clone())]);
     put(&store, "a", "3").await;
     let record = latest(&store).await.get(&"a".into()).unwrap();
-    assert_eq!((record.created, record.modified), (Revision::new(4), Revision::new(4)));
+    assert_eq!((record.created, record.modified), (site.at(4), site.at(4)));
     let stats = store.stats();
-    assert_eq!((stats.keys, stats.bytes, stats.current), (2, 4, Revision::new(4)));
+    assert_eq!((stats.keys, stats.bytes, stats.current), (2, 4, site.at(4)));
     store.close().await;
 }
 
@@ -140,14 +160,16 @@ async fn malformed_is_refused(site: Arc<Site>) {
 
 async fn the_stamp_is_spliced_in(site: Arc<Site>) {
     let store = site.open();
-    for (revision, offset, want) in [(1, 0, "1ab"), (2, 1, "a2b"), (3, 2, "ab3")] {
+    for (transactions, offset, before, after) in [(1, 0, "", "ab"), (2, 1, "a", "b"), (3, 2, "ab", "")] {
         let done = commit(&store, Txn::new().put("a", Value::stamped("ab", offset))).await;
-        assert_eq!(done.revision, Revision::new(revision));
-        assert_eq!(done.records[0].as_ref().unwrap().value, want);
+        let revision = site.at(transactions);
+        assert_eq!(done.revision, revision);
+        assert_eq!(done.records[0].as_ref().unwrap().value, format!("{before}{revision}{after}"));
     }
     store.close().await;
     let store = site.open();
-    assert_eq!(latest(&store).await.get(&"a".into()).unwrap().value, "ab3");
+    let want = format!("ab{}", site.at(3));
+    assert_eq!(latest(&store).await.get(&"a".into()).unwrap().value, want);
     store.close().await;
 }
 
@@ -232,7 +254,7 @@ async fn watches_keep_their_promises(site: Arc<Site>) {
     assert_eq!(all.transactions, history);
     let mut some = Seen::new(range.clone(), Revision::ZERO);
     some.read_to(&mut narrow, store.current_revision()).await;
-    assert_eq!(some.initial.as_ref().unwrap().revision(), Revision::ZERO);
+    assert_eq!(some.initial.as_ref().unwrap().revision(), site.at(0));
     some.check(&history);
     history.extend(write(&store, 12, 20).await);
     some.read_to(&mut narrow, store.current_revision()).await;
@@ -263,7 +285,7 @@ async fn a_watch_waits_and_is_woken(site: Arc<Site>) {
     put(&store, "b", "1").await;
     // Dropping a waiting future loses nothing.
     assert!(tokio::time::timeout(Duration::ZERO, watch.next()).await.is_err());
-    assert!(watch.caught_up_to(Revision::new(1)) && watch.try_next().unwrap().is_none());
+    assert!(watch.caught_up_to(site.at(1)) && watch.try_next().unwrap().is_none());
     let (item, revision) = tokio::join!(next(&mut watch), put(&store, "a", "1"));
     assert!(matches!(item, WatchItem::Transaction(t) if t.revision == revision));
     assert_eq!(watch.progress(), revision);
@@ -271,11 +293,8 @@ async fn a_watch_waits_and_is_woken(site: Arc<Site>) {
     let (waited, _) = tokio::join!(store.wait_for(revision.next(), deadline), put(&store, "b", "2"));
     assert_eq!(waited.unwrap(), revision.next());
     let past = tokio::time::Instant::now();
-    assert!(matches!(store.wait_for(Revision::new(99), past).await, Err(ReadError::Future { .. })));
-    assert!(matches!(
-        store.watch(KeyRange::all(), From::After(Revision::new(99))),
-        Err(WatchError::Future { .. })
-    ));
+    assert!(matches!(store.wait_for(site.at(99), past).await, Err(ReadError::Future { .. })));
+    assert!(matches!(store.watch(KeyRange::all(), From::After(site.at(99))), Err(WatchError::Future { .. })));
     drop(watch);
     assert_eq!(store.stats().watchers, 0);
     store.close().await;
@@ -332,11 +351,12 @@ async fn history_goes_by_age_and_count(site: Arc<Site>) {
     // Far enough from the marks made while writing that this moment gets its own.
     site.clock.advance(site.config.history / 10);
     store.maintain().await.unwrap();
-    assert_eq!(store.oldest_revision(), Revision::ZERO, "nothing is old yet");
+    assert_eq!(store.oldest_revision(), site.at(0), "nothing is old yet");
     site.clock.advance(site.config.history);
     store.maintain().await.unwrap();
     let kept = site.config.history_transactions;
-    assert_eq!(store.oldest_revision().get(), current.get().saturating_sub(kept));
+    let newest = Revision::new(current.get().saturating_sub(kept));
+    assert_eq!(store.oldest_revision(), newest.max(site.at(0)));
     store.close().await;
 }
 
@@ -344,7 +364,7 @@ async fn a_restart_changes_nothing(site: Arc<Site>) {
     let mut all = Vec::new();
     for round in 0..4 {
         let store = site.open();
-        assert_eq!(store.current_revision().get() as usize, all.len());
+        assert_eq!(store.current_revision(), site.at(all.len() as u64));
         all.extend(write(&store, 41 + round, 60).await);
         let want = latest(&store).await;
         store.close().await;
@@ -369,15 +389,17 @@ async fn close_is_orderly(site: Arc<Site>) {
     let store = site.open();
     let mut watch = store.watch(KeyRange::all(), From::Now).unwrap();
     put(&store, "a", "1").await;
-    let second = Store::open(site.config.clone(), site.engine.clone());
-    assert!(matches!(second, Err(strata_store::error::OpenError::Locked { .. })));
+    if !site.is_shared() {
+        let second = Store::open(site.config.clone(), site.engine.clone());
+        assert!(matches!(second, Err(strata_store::error::OpenError::Locked { .. })));
+    }
     store.close().await;
     assert!(matches!(store.commit(Txn::new().delete("a")).await, Err(CommitError::Closed)));
     assert!(matches!(next(&mut watch).await, WatchItem::Transaction(_)), "delivered before the end");
     assert!(matches!(watch.next().await, Err(WatchError::Closed)));
     assert!(matches!(watch.next().await, Err(WatchError::Closed)), "and stays so");
     let deadline = tokio::time::Instant::now() + LIMIT;
-    assert!(matches!(store.wait_for(Revision::new(9), deadline).await, Err(ReadError::Closed)));
+    assert!(matches!(store.wait_for(site.at(9), deadline).await, Err(ReadError::Closed)));
     assert!(matches!(store.maintain().await, Err(ReadError::Closed)));
     assert_eq!(latest(&store).await.count(&KeyRange::all()), 1, "what was read stays readable");
     store.close().await;

@@ -105,6 +105,12 @@ impl<'a> Decoder<'a> {
         self.rest.is_empty()
     }
 
+    /// Everything that was not read yet.
+    #[cfg(feature = "etcd")]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// A byte.
     pub fn byte(&mut self) -> Result<u8, Malformed> {
         let (first, rest) = self.rest.split_first().ok_or("it ends early")?;

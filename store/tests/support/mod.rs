@@ -4,10 +4,12 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod promises;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use strata_store::config::{Clock, Config};
@@ -46,6 +48,8 @@ pub struct Site {
     pub config: Config,
     pub clock: HandClock,
     pub engine: EngineChoice,
+    /// The revision at which the place was first opened.
+    zero: OnceLock<Revision>,
     _directory: Option<tempfile::TempDir>,
 }
 
@@ -68,17 +72,34 @@ impl Site {
     ) -> Site {
         let clock = HandClock::new();
         config.clock = Arc::new(clock.clone());
-        Site { name, config, clock, engine, _directory: dir }
+        Site { name, config, clock, engine, zero: OnceLock::new(), _directory: dir }
+    }
+
+    #[cfg(feature = "etcd")]
+    pub fn etcd(name: &'static str, config: Config, cluster: &etcd::Cluster) -> Site {
+        Site::new(name, config, EngineChoice::Etcd(cluster.store()), None)
     }
 
     pub fn open(&self) -> Store {
-        Store::open(self.config.clone(), self.engine.clone()).unwrap()
+        let store = Store::open(self.config.clone(), self.engine.clone()).unwrap();
+        self.zero.get_or_init(|| store.current_revision());
+        store
+    }
+
+    /// The revision of so many transactions after the place was first opened.
+    pub fn at(&self, transactions: u64) -> Revision {
+        Revision::new(self.zero.get().unwrap().get() + transactions)
+    }
+
+    /// Whether several stores may have it open.
+    pub fn is_shared(&self) -> bool {
+        !matches!(self.engine, EngineChoice::Memory(_) | EngineChoice::Sled { .. })
     }
 
     pub fn directory(&self) -> PathBuf {
         match &self.engine {
             EngineChoice::Sled { directory } => directory.clone(),
-            EngineChoice::Memory(_) => panic!("no directory"),
+            _ => panic!("no directory"),
         }
     }
 }
