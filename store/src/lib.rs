@@ -33,3 +33,4 @@ pub(crate) mod committer;
 #[cfg(feature = "etcd")]
 pub(crate) mod remote;
 pub mod store;
+pub mod migrate;

@@ -62,7 +62,7 @@ pub fn open(
     let segments = open_segments(disk.as_ref(), &files)?;
     let limits = RecentLimits { transactions: config.ring_transactions, bytes: config.ring_bytes };
     let load = || checkpoint::load(checkpoint.as_mut(), mark.revision);
-    let mut recovered = recover(&segments, mark.revision, limits, load)?;
+    let mut recovered = recover(&segments, mark, limits, load)?;
     recovered.oldest = recovered.oldest.max(mark.floor);
     let sizes = Sizes { segment_bytes: config.segment_bytes, base_bytes: config.base_bytes };
     let log = Arc::new(Log::new(disk, sizes, segments, &files)?);

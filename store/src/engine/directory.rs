@@ -19,6 +19,8 @@ const FORMAT_FILE: &str = "format";
 const FORMAT_NEW: &str = "format.new";
 const FORMAT_PREFIX: &str = "strata-store ";
 const LOCK_FILE: &str = "lock";
+/// Name of a file that is there while the data is being imported.
+pub const IMPORTING_FILE: &str = "importing";
 
 /// A directory.
 pub struct Directory {
@@ -43,6 +45,53 @@ impl Drop for Lock {
 /// # Errors
 /// `NewerFormat` before anything is touched, `Locked`, `Directory`.
 pub fn prepare(path: &Path) -> Result<(Directory, Lock), OpenError> {
+    if path.join(IMPORTING_FILE).exists() {
+        return Err(OpenError::Engine(EngineError::Corrupt {
+            file: path.display().to_string(),
+            offset: 0,
+            what: "an import into it did not finish: remove the directory and import again".to_owned(),
+        }));
+    }
+    claim(path)
+}
+
+/// As `prepare`, for an import: the directory must hold nothing, and is no store before
+/// [`finish_import`].
+///
+/// # Errors
+/// As `prepare`; `Directory` if there is something.
+pub fn prepare_import(path: &Path) -> Result<(Directory, Lock), OpenError> {
+    let failed = |action: &'static str| {
+        move |source: io::Error| OpenError::Directory { action, path: path.to_owned(), source }
+    };
+    fs::create_dir_all(path).map_err(failed("creation"))?;
+    if fs::read_dir(path).map_err(failed("reading"))?.next().is_some() {
+        let source = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "an import needs an empty directory");
+        return Err(failed("import")(source));
+    }
+    File::create(path.join(IMPORTING_FILE)).and_then(|file| file.sync_all()).map_err(failed("writing"))?;
+    claim(path)
+}
+
+/// Makes what was imported a store.
+///
+/// # Errors
+/// The last step failed, or is not known to be durable.
+pub fn finish_import(directory: &Directory) -> io::Result<()> {
+    directory.sync()?;
+    directory.remove(IMPORTING_FILE)?;
+    directory.sync()
+}
+
+/// Whether there is a store that was opened before.
+///
+/// # Errors
+/// As `prepare`.
+pub fn is_store(path: &Path) -> Result<bool, OpenError> {
+    read_format(path).map(|format| format.is_some())
+}
+
+fn claim(path: &Path) -> Result<(Directory, Lock), OpenError> {
     let failed = |action: &'static str| {
         move |source: io::Error| OpenError::Directory { action, path: path.to_owned(), source }
     };

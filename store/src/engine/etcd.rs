@@ -10,6 +10,7 @@ pub(crate) mod members;
 pub(crate) mod events;
 pub(crate) mod load;
 pub(crate) mod history;
+pub(crate) mod import;
 
 /// Where a cluster is, and which part of it is the store's.
 ///

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::engine::Recovered;
+use crate::engine::checkpoint::Mark;
 use crate::engine::disk::Disk;
 use crate::engine::segment::{Segment, SegmentReader, file_name, io_error, number_of};
 use crate::error::EngineError;
@@ -59,18 +60,23 @@ pub fn open_segments(disk: &dyn Disk, files: &[String]) -> Result<VecDeque<Arc<S
     Ok(segments)
 }
 
-/// Recovers the state. `checkpointed` is the revision that the checkpoint surely has; `load` reads it.
+/// Recovers the state. `checkpointed` is the revision that the checkpoint surely has, `floor` the oldest
+/// that may be read; `load` reads the checkpoint.
 ///
 /// # Errors
 /// `Corrupt` with file and offset, or `Io`.
 pub fn recover(
     segments: &VecDeque<Arc<Segment>>,
-    checkpointed: Revision,
+    Mark { revision: checkpointed, floor }: Mark,
     limits: RecentLimits,
     load: impl FnOnce() -> Result<State, EngineError>,
 ) -> Result<Recovered, EngineError> {
     if segments.is_empty() && checkpointed == Revision::ZERO {
         return Ok(Recovered { state: State::empty(), recent: Vec::new(), oldest: Revision::ZERO });
+    }
+    if segments.is_empty() && floor == checkpointed {
+        // As an import leaves it: a state without history.
+        return Ok(Recovered { state: load()?, recent: Vec::new(), oldest: floor });
     }
     let (mut state, from) = match start(segments, checkpointed)? {
         Start::Base(at) => (base_of(&segments[at])?, at),

@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use crate::config::Config;
-use crate::engine::checkpoint::{Checkpoint, Entry, Visit};
+use crate::engine::checkpoint::{self, Checkpoint, Entry, Visit};
 use crate::engine::segment::io_error;
 use crate::engine::{Opened, archive, directory};
 use crate::error::{EngineError, OpenError};
+use crate::record::Record;
+use crate::revision::Revision;
 
 /// Name of sled's folder.
 const FOLDER: &str = "sled";
@@ -38,6 +40,47 @@ pub fn open(path: &Path, config: &Config) -> Result<Opened, OpenError> {
     let (directory, lock) = directory::prepare(path)?;
     let checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None, broken: None };
     Ok(archive::open(Arc::new(directory), Box::new(checkpoint), Box::new(lock), config)?)
+}
+
+/// A directory that is being filled with the state of another store.
+pub struct Import {
+    directory: directory::Directory,
+    checkpoint: SledCheckpoint,
+    _lock: directory::Lock,
+}
+
+impl Import {
+    /// Begins with an empty or missing directory.
+    ///
+    /// # Errors
+    /// As `Store::open`; `Directory` if there is something.
+    pub fn begin(path: &Path) -> Result<Import, OpenError> {
+        let (directory, lock) = directory::prepare_import(path)?;
+        let checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None, broken: None };
+        Ok(Import { directory, checkpoint, _lock: lock })
+    }
+
+    /// Takes records.
+    ///
+    /// # Errors
+    /// They could not be written.
+    pub fn write(&mut self, records: &[Arc<Record>]) -> Result<(), EngineError> {
+        let entry = |record: &Arc<Record>| checkpoint::entry(&record.key, Some(record));
+        self.checkpoint.write(records.iter().map(entry).collect())
+    }
+
+    /// Ends: the store stands at `revision`, without any history before.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish(mut self, revision: Revision) -> Result<(), EngineError> {
+        self.checkpoint.write(vec![checkpoint::claim(revision)])?;
+        self.checkpoint.release();
+        checkpoint::Marker::default()
+            .write(&self.directory, checkpoint::Mark { revision, floor: revision })?;
+        let finished = directory::finish_import(&self.directory);
+        finished.map_err(|error| io_error("finish", directory::IMPORTING_FILE, error))
+    }
 }
 
 struct SledCheckpoint {

@@ -62,7 +62,7 @@ pub fn plan(layout: &Layout, line: &Line, state: &State, txn: &Txn, fence: i64, 
             Mutation::Put(_, value) => {
                 // etcd does not know when an imported key was created.
                 let created = before.map(|record| record.created);
-                let created = created.filter(|created| line.etcd(*created) < line.first);
+                let created = created.filter(|created| line.etcd(*created) <= line.first);
                 success.push(wire::put(at, put_value(value, created, None)));
             }
             Mutation::Delete(_) if before.is_some() => {
@@ -96,7 +96,7 @@ fn compares(
     let (first, second) = match condition {
         Condition::Absent => (wire::absent(at), None),
         Condition::Present => (wire::present(at), None),
-        Condition::At(revision) if line.etcd(revision) < line.first => {
+        Condition::At(revision) if line.etcd(revision) <= line.first => {
             // Imported, or older than the line: the key has this revision if it is as it was imported
             // and had it then. What has another one by now never has this one again.
             let is_it = state.records.get(key).is_some_and(|record| record.modified == revision);

@@ -26,7 +26,6 @@ const PAGES: (usize, usize) = (64, 100_000);
 /// Bytes wanted in one call. Large, as etcd counts the rest of the range in each.
 const PAGE_BYTES: usize = 16 << 20;
 
-#[allow(dead_code, reason = "for migration")]
 /// Whether a store is there, without making one.
 ///
 /// # Errors
