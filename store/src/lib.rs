@@ -1,4 +1,5 @@
-//! Strata's embedded, watchable store.
+//! Strata's watchable store: embedded in a directory of this machine, or over an etcd cluster that several
+//! machines share.
 //!
 //! One line of revisions; transactions with preconditions, all or nothing; consistent snapshots;
 //! watches that lose, repeat and split nothing. Keys and values are bytes: what they mean is the
@@ -13,6 +14,11 @@
 //!   watcher is a cursor and never slows one.
 //! * **Bounded.** Every queue, group, window and slice of background work has a limit. History is given
 //!   back by itself; a full disk refuses puts with a clear error and still takes deletes.
+//!
+//! Over etcd the same holds, with these limits: revisions are etcd's, so what others do in the cluster skips
+//! some; a transaction has at most 120 conditions and mutations, and is not larger than etcd was told to take;
+//! its time is its writer's, so transactions of two machines may differ by what their clocks differ; a full
+//! etcd keeps no time and cause of the deletes that it still takes.
 //!
 //! The modules, in reading order; each imports only from those above it.
 

@@ -5,7 +5,8 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// A position on the store's one line of history; each transaction that changes something adds one.
+/// A position on the store's one line of history; each transaction that changes something adds one
+/// (over etcd at least one).
 ///
 /// `ZERO` is the empty store before its first transaction. Prints and parses as plain decimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -162,7 +162,8 @@ pub struct Change {
 pub struct Transaction {
     /// Its revision.
     pub revision: Revision,
-    /// When the committer took it, to the microsecond; never before the transaction in front of it.
+    /// When the committer took it, to the microsecond; never before the transaction in front of it. Over
+    /// etcd: when it was sent, by its writer's clock.
     pub time: SystemTime,
     /// The cause that its writer gave.
     pub cause: Bytes,
