@@ -1,8 +1,8 @@
 //! `strata up` as a process: what it prints, whom it lets in, what it restarts, and that nothing outlives it. Looks at
 //! processes from outside; knows nothing of what the roles do.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -23,7 +23,11 @@ struct Up {
 impl Up {
     /// Starts it on a free port, and waits for the line that says it is ready.
     fn start(dir: &Path) -> (Up, String) {
-        let mut child = command(dir, &["--listen", ":0"])
+        Up::start_with(dir, &[])
+    }
+
+    fn start_with(dir: &Path, flags: &[&str]) -> (Up, String) {
+        let mut child = command(dir, &[&["--listen", ":0"], flags].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -86,7 +90,8 @@ impl Drop for Up {
 
 fn command(dir: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
-    command.args(["up", "--runtime", "simulated", "--data-dir"]).arg(dir).args(flags).stdin(Stdio::null());
+    command.args(["up", "--data-dir"]).arg(dir).args(flags).stdin(Stdio::null());
+    command.env("STRATA_RUNTIME", "simulated").env_remove("RUST_LOG");
     command
 }
 
@@ -199,6 +204,59 @@ fn each_killed_child_is_started_again_and_the_reason_is_told() {
             assert!(ready.contains(address), "it serves where it did: {line}");
         }
     }
+    signal(up.pid(), Signal::TERM);
+    assert_eq!(up.end().code(), Some(0));
+}
+
+#[test]
+fn the_example_comes_up_serves_and_goes_with_the_platform() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
+    let (mut up, _) = Up::start_with(dir.path(), &["--runtime", "process", "-f", example]);
+    up.line("deployment.apps/hello created");
+    up.line("Deployment/hello: 3 pods, 3 available");
+    up.line("all is as declared");
+    let logs = Command::new(env!("CARGO_BIN_EXE_strata"))
+        .args(["logs", "-l", "app=hello", "--kubeconfig"])
+        .arg(dir.path().join("kubeconfig"))
+        .output()
+        .unwrap();
+    let logs = String::from_utf8_lossy(&logs.stdout).into_owned();
+    let addresses: Vec<&str> =
+        logs.lines().filter_map(|line| line.split("http://").nth(1)?.strip_suffix('/')).collect();
+    assert_eq!(addresses.len(), 3, "{logs}");
+    for address in &addresses {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /there HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("hello from hello-") && answer.contains("at /there"), "{answer}");
+    }
+    signal(up.pid(), Signal::TERM);
+    assert_eq!(up.end().code(), Some(0));
+    for address in addresses {
+        assert!(TcpStream::connect(address).is_err(), "{address} is still served");
+    }
+
+    // Applied again on the same directory, everything is there already.
+    let (mut up, _) =
+        Up::start_with(dir.path(), &["--runtime", "process", "--log-format", "json", "-f", example]);
+    up.line("deployment.apps/hello unchanged");
+    up.line("all is as declared");
+    signal(up.pid(), Signal::TERM);
+    let line = up.line("stopping");
+    assert!(line.starts_with('{') && line.contains("\"role\":\"up\""), "{line}");
+    assert_eq!(up.end().code(), Some(0));
+}
+
+#[test]
+fn a_manifest_with_a_fault_is_told_and_the_platform_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = dir.path().join("bad.yaml");
+    std::fs::write(&manifest, "apiVersion: v1\nkind: Nonsense\nmetadata: {name: x}\n").unwrap();
+    let (mut up, _) = Up::start_with(dir.path(), &["-f", manifest.to_str().unwrap()]);
+    up.line("Nonsense");
+    assert_eq!(children(&up).len(), ROLES.len());
     signal(up.pid(), Signal::TERM);
     assert_eq!(up.end().code(), Some(0));
 }

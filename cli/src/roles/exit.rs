@@ -32,12 +32,9 @@ impl Exit {
 
     /// Whether a child that ended with `code` can only fail again.
     pub fn is_final(code: i32) -> bool {
-        code == i32::from(Exit::CannotStart.code()) || code == CLAP_USAGE
+        code == i32::from(Exit::CannotStart.code())
     }
 }
-
-/// What `clap` ends the process with when the flags are wrong.
-const CLAP_USAGE: i32 = 2;
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

@@ -52,6 +52,14 @@ pub fn labelled(format: Format, child: &str, line: &str) -> String {
     }
 }
 
+/// A line of our own, which is no log event, in the form of log lines. Pure.
+pub fn own(format: Format, line: &str) -> String {
+    match format {
+        Format::Text => format!("strata: {line}"),
+        Format::Json => serde_json::json!({ "role": "up", "message": line }).to_string(),
+    }
+}
+
 /// Writes one line to our standard error, whole. There is nobody to tell if that fails.
 pub fn print(line: &str) {
     let mut line = line.to_owned();

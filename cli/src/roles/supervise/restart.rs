@@ -169,7 +169,6 @@ mod tests {
     #[test]
     fn what_cannot_start_is_not_tried_twice() {
         assert_eq!(restart().ended(End::Code(78), SECOND), Verdict::GiveUp);
-        assert_eq!(restart().ended(End::Code(2), SECOND), Verdict::GiveUp);
         assert_eq!(restart().ended(End::NotStarted, SECOND), Verdict::After(Duration::ZERO));
     }
 

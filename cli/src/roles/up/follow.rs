@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use strata_client::error::Class;
 use strata_client::event::WatchOptions;
 use strata_model::resource::ResourceType;
 use strata_model::status::Reason;
@@ -51,10 +52,18 @@ async fn follow(session: &Session, objects: &[Declared], screen: &RefCell<Screen
     let changed = Arc::new(Notify::new());
     let _watches = watch(session, objects, &changed).await?;
     loop {
-        let lines = look(session, objects).await?;
-        screen.borrow_mut().show(&lines).map_err(CliError::from)?;
-        if lines.iter().all(Line::settled) {
-            return Ok(());
+        match look(session, objects).await {
+            Ok(lines) => {
+                screen.borrow_mut().show(&lines)?;
+                if lines.iter().all(Line::settled) {
+                    return Ok(());
+                }
+            }
+            // The API server is being started again: its watches tell when it is back.
+            Err(CliError::Client(error)) if error.class() == Class::Transient => {
+                tracing::info!(%error, "cannot look for now");
+            }
+            Err(error) => return Err(error),
         }
         if tokio::time::timeout(LOOK, changed.notified()).await.is_err() {
             tracing::debug!("no change for a while; looking again");

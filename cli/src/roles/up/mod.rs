@@ -34,6 +34,8 @@ use super::lifeline::Lifeline;
 use super::shell::{self, Failure, Threads};
 use super::supervise::child::News;
 use super::supervise::group::Group;
+use super::supervise::output;
+use super::telemetry::Format;
 use super::{listen, node, notify};
 
 /// How long the processes of a killed `strata up` are waited for; they end by themselves.
@@ -105,7 +107,7 @@ async fn up(config: Config, began: Instant) -> Result<(), Failure> {
         DataDirError::InUse { .. } => Failure::busy(error),
         error => Failure::lasting(error),
     })?;
-    let lock = wait_for_children(&data).await?;
+    let lock = wait_for_children(&data, config.log.log_format).await?;
     let (listener, address) = bind(config.listen.0, data.is_unclean()).await.map_err(Failure::lasting)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let node_name = node::node_name(&host);
@@ -140,7 +142,7 @@ async fn up(config: Config, began: Instant) -> Result<(), Failure> {
         std::future::pending().await
     };
     let outcome = tokio::select! {
-        failure = keep(&mut group, waiting, ready, &screen) => Err(failure),
+        failure = keep(&mut group, waiting, ready, &screen, config.log.log_format) => Err(failure),
         () = work => Ok(()),
         _ = lifeline.cut() => Ok(()),
     };
@@ -164,7 +166,7 @@ async fn follow_manifests(config: &Config, kubeconfig: &Path, screen: &RefCell<S
     }
     match follow::run(kubeconfig, &config.filenames, screen).await {
         Ok(took) => say(&words::converged(took)),
-        Err(lines) => lines.iter().for_each(|line| super::supervise::output::print(line)),
+        Err(lines) => lines.iter().for_each(|line| output::print(line)),
     }
     screen.borrow_mut().release();
 }
@@ -175,6 +177,7 @@ async fn keep(
     mut waiting: BTreeSet<String>,
     ready: oneshot::Sender<()>,
     screen: &RefCell<Screen>,
+    format: Format,
 ) -> Failure {
     let mut ready = Some(ready);
     loop {
@@ -183,7 +186,7 @@ async fn keep(
         };
         if let Some(line) = words::news(&name, &news, ready.is_none()) {
             screen.borrow_mut().release();
-            tell(&line);
+            tell(format, &line);
         }
         match news {
             News::Ready => {
@@ -209,7 +212,7 @@ async fn stop(
     outcome: Result<(), Failure>,
     data: DataDir,
 ) -> Result<(), Failure> {
-    tell("stopping; again to force it");
+    tell(config.log.log_format, "stopping; again to force it");
     let force = async {
         lifeline.cut().await;
     };
@@ -221,7 +224,7 @@ async fn stop(
 }
 
 /// Waits until no process of an earlier `strata up` is left, and takes the lock that ours will hold.
-async fn wait_for_children(data: &DataDir) -> Result<File, Failure> {
+async fn wait_for_children(data: &DataDir, format: Format) -> Result<File, Failure> {
     let end = Instant::now() + LEFTOVER_LIMIT;
     let mut told = false;
     loop {
@@ -232,7 +235,7 @@ async fn wait_for_children(data: &DataDir) -> Result<File, Failure> {
             return Err(Failure::busy(UpError::Leftover { path: data.layout().root().to_owned() }));
         }
         if !told {
-            tell("processes of an earlier `strata up` are still ending; waiting for them");
+            tell(format, "processes of an earlier `strata up` are still ending; waiting for them");
             told = true;
         }
         tokio::time::sleep(LEFTOVER_PAUSE).await;
@@ -265,6 +268,6 @@ fn say(line: &str) {
 }
 
 /// Talk, for standard error.
-fn tell(line: &str) {
-    super::supervise::output::print(&format!("strata: {line}"));
+fn tell(format: Format, line: &str) {
+    output::print(&output::own(format, line));
 }
