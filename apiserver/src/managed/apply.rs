@@ -15,8 +15,8 @@ use super::shape::Schema;
 
 /// Who owns what was there before anybody applied.
 pub const BEFORE_FIRST: &str = "before-first-apply";
-/// The manager that kubectl applies as.
-const KUBECTL: &str = "kubectl";
+/// The managers that kubectl and our own command line apply as: both also know client-side apply.
+const COMMAND_LINES: &[&str] = &["kubectl", "strata"];
 /// Where kubectl's client-side apply keeps what it applied.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The longest annotation that is written there, in bytes.
@@ -134,7 +134,7 @@ pub fn apply(apply: &Apply<'_>, live: &Value, managed: &mut Managed) -> Result<V
     managed.release(&changes.set, own);
     managed.set(&writer, Operation::Apply, fields, !changes.is_empty());
     managed.cap();
-    if writer.manager == KUBECTL {
+    if COMMAND_LINES.contains(&writer.manager) {
         refresh_last_applied(&mut merged, config);
     }
     Ok(merged)
@@ -165,10 +165,10 @@ fn disputed(
     found
 }
 
-/// What kubectl may take from others without force, as it applied it itself from the client's side before: fields
-/// that still have the values it then gave them.
+/// What a command line may take from others without force, as it applied it itself from the client's side before:
+/// fields that still have the values it then gave them.
 fn allowed(apply: &Apply<'_>, live: &Value) -> Option<FieldSet> {
-    if apply.writer.manager != KUBECTL {
+    if !COMMAND_LINES.contains(&apply.writer.manager) {
         return None;
     }
     let text = live.get("metadata")?.get("annotations")?.get(LAST_APPLIED)?.as_str()?;
@@ -180,7 +180,7 @@ fn allowed(apply: &Apply<'_>, live: &Value) -> Option<FieldSet> {
     Some(fields)
 }
 
-/// Keeps the annotation of kubectl's client-side apply true, where there is one, so that users can go back to it.
+/// Keeps the annotation of client-side apply true, where there is one, so that users can go back to it.
 fn refresh_last_applied(object: &mut Value, config: &Value) {
     let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
     let Some(Value::Object(annotations)) = annotations else { return };

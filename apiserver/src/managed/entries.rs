@@ -268,7 +268,7 @@ impl Managed {
         };
         match self.entries.iter_mut().find(|known| known.is_of(&writer, entry.operation)) {
             Some(known) => {
-                known.fields.add(&entry.fields);
+                known.fields.absorb(entry.fields);
                 known.time = entry.time;
             }
             None => self.entries.push(entry),

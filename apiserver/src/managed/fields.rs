@@ -122,6 +122,11 @@ impl FieldSet {
         add(&mut self.0, &other.0);
     }
 
+    /// Adds what another set owns, which is used up.
+    pub fn absorb(&mut self, other: FieldSet) {
+        absorb(&mut self.0, other.0);
+    }
+
     /// Takes away what another set owns.
     pub fn subtract(&mut self, other: &FieldSet) {
         subtract(&mut self.0, &other.0);
@@ -158,10 +163,11 @@ fn canonical(value: &Value, depth: usize) -> Result<Map<String, Value>, FieldSet
     let mut tree = Map::new();
     for (step, value) in members {
         let value = canonical(value, depth + 1)?;
-        let step = match step.as_str() {
-            SELF => SELF.to_owned(),
-            step => path::canonical(step).ok_or_else(|| FieldSetError::BadStep { step: step.to_owned() })?,
-        };
+        if step == SELF {
+            tree.insert(SELF.to_owned(), Value::Object(Map::new()));
+            continue;
+        }
+        let step = path::canonical(step).ok_or_else(|| FieldSetError::BadStep { step: step.to_owned() })?;
         match tree.get_mut(&step) {
             Some(Value::Object(known)) => join(known, &value),
             _ => drop(tree.insert(step, Value::Object(value))),
@@ -182,11 +188,14 @@ fn join(tree: &mut Map<String, Value>, other: &Map<String, Value>) {
 
 /// Writes whether the place itself is owned; true if anything of it is.
 fn settle(tree: &mut Map<String, Value>, itself: bool) -> bool {
-    tree.remove(SELF);
-    if itself && !tree.is_empty() {
-        tree.insert(SELF.to_owned(), Value::Object(Map::new()));
+    let marked = tree.contains_key(SELF);
+    let holds_more = tree.len() > usize::from(marked);
+    match (itself && holds_more, marked) {
+        (true, false) => drop(tree.insert(SELF.to_owned(), Value::Object(Map::new()))),
+        (false, true) => drop(tree.remove(SELF)),
+        _ => {}
     }
-    itself || !tree.is_empty()
+    itself || holds_more
 }
 
 /// Adds the places below; says nothing of the place itself.
@@ -195,6 +204,20 @@ fn add(tree: &mut Map<String, Value>, other: &Map<String, Value>) {
         match (tree.get_mut(step), value) {
             (Some(Value::Object(known)), Value::Object(value)) => join(known, value),
             _ => drop(tree.insert(step.clone(), value.clone())),
+        }
+    }
+}
+
+/// Adds the places below; says nothing of the place itself.
+fn absorb(tree: &mut Map<String, Value>, other: Map<String, Value>) {
+    for (step, value) in other.into_iter().filter(|(step, _)| step != SELF) {
+        match (tree.get_mut(&step), value) {
+            (Some(Value::Object(known)), Value::Object(value)) => {
+                let itself = owns_itself(known) || owns_itself(&value);
+                absorb(known, value);
+                settle(known, itself);
+            }
+            (_, value) => drop(tree.insert(step, value)),
         }
     }
 }

@@ -24,5 +24,7 @@ pub mod track;
 
 pub mod apply;
 
+pub mod migrate;
+
 #[cfg(test)]
 mod tests;

@@ -22,37 +22,64 @@ pub fn field(name: &str) -> String {
 
 /// The step to an element of a set. `None` for lists and structs, which no set may hold.
 pub fn element(value: &Value) -> Option<String> {
-    match value {
-        Value::Array(_) | Value::Object(_) => None,
-        scalar => Some(format!("v:{scalar}")),
-    }
+    let mut step = String::from("v:");
+    scalar(&mut step, value)?;
+    Some(step)
 }
 
 /// The step to an element that these fields tell apart; a field left out counts as its default. `None` where the
 /// element is no struct, or lacks a field without default.
 pub fn keyed(keys: &[Box<str>], item: &Value) -> Option<String> {
     let members = item.as_object()?;
-    let mut parts: Vec<(&str, String)> = Vec::with_capacity(keys.len());
-    for key in keys {
-        let part = match members.get(&**key) {
-            Some(Value::Array(_) | Value::Object(_) | Value::Null) => return None,
-            Some(value) => value.to_string(),
-            None => Value::from(key_default(key)?).to_string(),
-        };
-        parts.push((key, part));
-    }
-    parts.sort_unstable();
-    let mut step = String::from("k:{");
-    for (index, (name, part)) in parts.iter().enumerate() {
-        if index > 0 {
+    let mut step = String::with_capacity(32);
+    step.push_str("k:{");
+    let mut part = |key: &str, comma: bool| {
+        if comma {
             step.push(',');
         }
-        step.push_str(&Value::from(*name).to_string());
+        quoted(&mut step, key);
         step.push(':');
-        step.push_str(part);
+        match members.get(key) {
+            Some(Value::Null) => None,
+            Some(value) => scalar(&mut step, value),
+            None => {
+                quoted(&mut step, key_default(key)?);
+                Some(())
+            }
+        }
+    };
+    if let [key] = keys {
+        part(key, false)?;
+    } else {
+        let mut sorted: Vec<&str> = keys.iter().map(|key| &**key).collect();
+        sorted.sort_unstable();
+        for (index, key) in sorted.into_iter().enumerate() {
+            part(key, index > 0)?;
+        }
     }
     step.push('}');
     Some(step)
+}
+
+/// Adds a plain value as JSON. `None` for lists and structs.
+fn scalar(out: &mut String, value: &Value) -> Option<()> {
+    match value {
+        Value::Array(_) | Value::Object(_) => return None,
+        Value::String(text) => quoted(out, text),
+        other => out.push_str(&other.to_string()),
+    }
+    Some(())
+}
+
+/// Adds text as JSON.
+fn quoted(out: &mut String, text: &str) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(text).to_string());
+    }
 }
 
 fn key_default(key: &str) -> Option<&'static str> {

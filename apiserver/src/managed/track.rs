@@ -24,7 +24,7 @@ pub fn updated(schema: Schema<'_>, managed: &mut Managed, (old, new): (&Value, &
         return;
     }
     managed.release(&changes.removed, |_| false);
-    managed.release(&changes.set, |_| false);
+    managed.release(&changes.set, |entry| entry.is_of(writer, Operation::Update));
     managed.give(writer, Operation::Update, changes.set);
     managed.cap();
 }

@@ -1,8 +1,12 @@
 //! `apply`: makes objects as their manifests declare them, changing only what the manifest says or said before.
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
+use strata_apiserver::managed::entries::Writer;
+use strata_apiserver::managed::migrate;
 use strata_client::options::{Patch, WriteOptions};
+use strata_model::object::Object;
+use strata_model::resource::ResourceType;
 use strata_model::status::Reason;
 
 use crate::commands::error::{CliError, CliResult, usage};
@@ -18,15 +22,13 @@ Examples:
   strata apply -f web.yaml                         make what the manifest declares, or change it to that
   strata apply -f manifests/                       all manifests of a directory
   strata apply -f web.yaml --dry-run=server        only say what would happen
+  strata apply -f web.yaml --server-side           let the server merge, by who manages which field
 
 Fields that an earlier apply set and the manifest no longer has are removed; what others set is left alone.
 Applying the same manifest again says `unchanged` and writes nothing.";
 
 /// How often a change is computed anew because somebody else was faster.
 const MAX_TRIES: usize = 5;
-
-/// The manager of fields that a client-side apply writes; kubectl's, as both keep the same record.
-const CLIENT_SIDE_MANAGER: &str = "kubectl-client-side-apply";
 
 /// Arguments of `apply`.
 #[derive(Debug, Args)]
@@ -98,7 +100,7 @@ async fn all(session: &Session, args: &ApplyArgs, objects: &[Declared]) -> CliRe
 }
 
 async fn apply(session: &Session, args: &ApplyArgs, object: &Declared) -> CliResult {
-    let manager = if args.server_side { "strata" } else { CLIENT_SIDE_MANAGER };
+    let manager = if args.server_side { "strata" } else { migrate::CLIENT_SIDE };
     let mut options = args.write.options(manager);
     options.field_validation = args.validate.validation()?;
     if args.server_side {
@@ -121,9 +123,32 @@ async fn server_side(
     options: &WriteOptions,
 ) -> CliResult {
     let patch = Patch::Apply { object: object.value.to_string().into(), force: args.force_conflicts };
-    let key = object.target().key();
-    let written = session.client.patch(&object.resource, &key, "", &patch, options).await?;
-    args.write.report_written(&object.resource, &written, "serverside-applied")
+    let (resource, key) = (&object.resource, object.target().key());
+    let mut written = session.client.patch(resource, &key, "", &patch, options).await?;
+    // What an earlier client-side apply owned becomes the applier's, so that the manifest rules over it too.
+    if args.write.dry_run == DryRun::None
+        && let Some(moved) = migration(resource, &written.object, &options.field_manager)?
+    {
+        session.client.patch(resource, &key, "", &Patch::Json(moved), options).await?;
+        written = session.client.patch(resource, &key, "", &patch, options).await?;
+        written.changed = true;
+    }
+    let done = if written.changed { "serverside-applied" } else { "unchanged" };
+    args.write.report_written(resource, &written, done)
+}
+
+/// The JSON patch that gives the applier what a client-side apply owned; `None` where there is nothing of it.
+fn migration(resource: &ResourceType, object: &Object, manager: &str) -> CliResult<Option<Value>> {
+    let live = value_of(resource, object)?;
+    let api_version = resource.api_version();
+    let now = jiff::Timestamp::now();
+    let writer = Writer { manager, api_version: &api_version, subresource: "", now };
+    Ok(migrate::moved(&live, &writer).map(|managers| {
+        json!([
+            {"op": "replace", "path": "/metadata/managedFields", "value": managers},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+        ])
+    }))
 }
 
 /// One try: reads, compares, and creates or patches where there is a difference.

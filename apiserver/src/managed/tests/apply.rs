@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{World, container_names, containers, data};
 use crate::managed::apply::{ApplyError, LAST_APPLIED};
-use crate::managed::entries::Operation;
+use crate::managed::entries::{Managed, Operation, Wish};
 
 #[test]
 fn a_repeated_apply_changes_nothing() {
@@ -234,9 +234,30 @@ fn kubectl_takes_over_what_it_applied_from_the_clients_side() {
 }
 
 #[test]
+fn what_a_client_side_apply_owned_goes_to_the_applier() {
+    use crate::managed::migrate::{CLIENT_SIDE, moved};
+    let mut object = data(json!({"a": "1", "b": "1"}));
+    object["metadata"]["annotations"] = json!({LAST_APPLIED: data(json!({"a": "1", "b": "1"})).to_string()});
+    let mut world = World::config_map();
+    world.update(CLIENT_SIDE, object);
+    world.apply("strata", data(json!({"a": "2"}))).unwrap();
+    assert_eq!(world.object()["data"], json!({"a": "2", "b": "1"}), "b is the client-side applier's still");
+    let mut stored = world.object().clone();
+    world.managed.clone().put(&mut stored);
+    stored["metadata"]["managedFields"] = moved(&stored, &world.writer("strata", "")).unwrap();
+    assert_eq!(moved(&stored, &world.writer("strata", "")), None);
+    let Wish::Rewrite(managed) = Managed::wish(&mut stored) else { panic!("readable") };
+    world.managed = managed;
+    assert_eq!(world.managed.entries().len(), 2, "the applier, and the keeper of the annotation");
+    world.apply("strata", data(json!({"a": "2"}))).unwrap();
+    assert_eq!(world.object()["data"], json!({"a": "2"}));
+    let annotation = world.object()["metadata"]["annotations"][LAST_APPLIED].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(annotation).unwrap(), data(json!({"a": "2"})));
+}
+
+#[test]
 fn objects_of_unknown_types_merge_by_key_and_replace_lists() {
     use crate::managed::apply::{self, Apply};
-    use crate::managed::entries::Managed;
     use crate::managed::shape::Schema;
     let world = World::config_map();
     let config = json!({"metadata": {"name": "w"}, "spec": {"size": 1, "list": [{"a": 1}]}});
