@@ -12,10 +12,11 @@ use clap::Args;
 use strata_apiserver::server::config::{Config, Identity, NodeAccess};
 use strata_apiserver::server::run::{Server, StartError};
 use strata_store::config as store;
-use strata_store::error::{Class, OpenError};
+use strata_store::error::{Class, EngineError, OpenError};
 use strata_store::store::{EngineChoice, Store};
 use tokio::sync::oneshot;
 
+use super::etcd::EtcdArgs;
 use super::lifeline::Cause;
 use super::listen::{self, Listen};
 use super::shell::{self, Failure, Threads};
@@ -29,9 +30,15 @@ pub struct ApiserverArgs {
     /// Address and port to listen at; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = listen::DEFAULT, env = "STRATA_LISTEN")]
     pub listen: Listen,
-    /// Directory of the data; created where it is missing.
-    #[arg(long, value_name = "DIR", env = "STRATA_STORE")]
-    pub store: PathBuf,
+    /// Directory of the data, where that is not in etcd; created where it is missing.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STRATA_STORE",
+        required_unless_present = "etcd_servers",
+        conflicts_with = "etcd_servers"
+    )]
+    pub store: Option<PathBuf>,
     /// Certificate to serve with, PEM.
     #[arg(long, value_name = "FILE", env = "STRATA_TLS_CERT_FILE")]
     pub tls_cert_file: PathBuf,
@@ -65,16 +72,18 @@ pub struct ServerArgs {
     /// How long old revisions can still be watched and read from.
     #[arg(long, value_name = "MINUTES", default_value_t = 5, env = "STRATA_HISTORY_MINUTES")]
     pub history_minutes: u64,
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
 }
 
 /// Why the API server cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiserverError {
     /// The store cannot be opened.
-    #[error("cannot open the store in {path}")]
+    #[error("cannot open the store in {place}")]
     Open {
-        /// Its directory.
-        path: PathBuf,
+        /// Its directory, or etcd's servers.
+        place: String,
         /// Why not.
         #[source]
         source: OpenError,
@@ -89,8 +98,7 @@ pub fn run(args: ApiserverArgs) -> ExitCode {
     let log = args.log.clone();
     shell::run(&log, Threads::All, move |stop| async move {
         let listener = inherited().map_err(|error| Failure::lasting(ApiserverError::Inherited(error)))?;
-        files::private_dir(&args.store).map_err(Failure::lasting)?;
-        let store = open(&args.store, args.settings.history_minutes).await?;
+        let store = open(args.store.as_deref(), &args.settings).await?;
         let result = serve(config(args), store.clone(), listener, stop).await;
         store.close().await;
         result
@@ -153,18 +161,29 @@ fn inherited() -> io::Result<Option<TcpListener>> {
 }
 
 /// Opens the store on a thread that may block: recovery reads.
-async fn open(path: &Path, history_minutes: u64) -> Result<Store, Failure> {
-    let history = Duration::from_secs(history_minutes.saturating_mul(60));
+async fn open(directory: Option<&Path>, settings: &ServerArgs) -> Result<Store, Failure> {
+    let history = Duration::from_secs(settings.history_minutes.saturating_mul(60));
     let config = store::Config { history, ..store::Config::default() };
-    let engine = EngineChoice::Sled { directory: path.to_owned() };
+    let (engine, place) = match directory {
+        Some(path) => {
+            files::private_dir(path).map_err(Failure::lasting)?;
+            (EngineChoice::Sled { directory: path.to_owned() }, path.display().to_string())
+        }
+        None => {
+            let servers = settings.etcd.etcd_servers.clone();
+            let place = format!("etcd at {}", servers.join(", "));
+            (EngineChoice::Etcd(settings.etcd.access.config(servers).map_err(Failure::lasting)?), place)
+        }
+    };
     let opened = tokio::task::spawn_blocking(move || Store::open(config, engine)).await;
     opened.map_err(Failure::passing)?.map_err(|source| {
         let hold = match &source {
             OpenError::Locked { .. } => Failure::busy,
             OpenError::NewerFormat { .. } | OpenError::Directory { .. } => Failure::lasting,
+            OpenError::Engine(EngineError::Refused { .. }) => Failure::lasting,
             OpenError::Engine(error) if error.class() == Class::Corrupt => Failure::lasting,
             OpenError::Engine(_) | OpenError::Thread(_) => Failure::passing,
         };
-        hold(ApiserverError::Open { path: path.to_owned(), source })
+        hold(ApiserverError::Open { place, source })
     })
 }

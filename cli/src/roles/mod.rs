@@ -28,7 +28,11 @@ mod shell;
 
 mod client;
 
+mod etcd;
+
 mod apiserver;
+
+mod store;
 
 mod controller;
 
@@ -54,6 +58,8 @@ pub enum RoleCommand {
     Controller(controller::ControllerArgs),
     /// Run the node agent alone
     Node(node::NodeArgs),
+    /// Work on the data of an API server that does not run
+    Store(store::StoreArgs),
     /// Supervise one container; the node agent starts it
     #[command(hide = true)]
     Shim(ShimArgs),
@@ -76,6 +82,7 @@ pub fn run(role: RoleCommand) -> ExitCode {
         RoleCommand::Apiserver(args) => apiserver::run(args),
         RoleCommand::Controller(args) => controller::run(args),
         RoleCommand::Node(args) => node::run(args),
+        RoleCommand::Store(args) => store::run(args),
         RoleCommand::Shim(args) => strata_stack::node::shim::main(args.words),
         RoleCommand::ServeHttp(args) => serve_http::run(args),
     }

@@ -83,9 +83,13 @@ fn apiserver(platform: &Platform<'_>) -> Spec {
     let Platform { config, layout, pki, listener: (listener, address), .. } = platform;
     let (certificate, key) = pki.files(identities::SERVER);
     let (to_nodes, to_nodes_key) = pki.files(identities::TO_NODES);
-    Words::of(&["apiserver"])
-        .flag("--listen", address.to_string())
-        .flag("--store", layout.store())
+    let words = Words::of(&["apiserver"]).flag("--listen", address.to_string());
+    let etcd = config.server.etcd.words(absolute);
+    let words = match etcd.is_empty() {
+        true => words.flag("--store", layout.store()),
+        false => etcd.into_iter().fold(words, |words, (flag, value)| words.flag(flag, value)),
+    };
+    words
         .flag("--tls-cert-file", certificate)
         .flag("--tls-private-key-file", key)
         .flag("--client-ca-file", pki.authority_file())
