@@ -227,6 +227,10 @@ fn refused(about: &str, status: &Status) -> Vec<String> {
         Some(Reason::AlreadyExists) => {
             format!("hint: `strata apply -f FILE` changes one that exists, `strata delete {kind} {name}` removes it")
         }
+        Some(Reason::Conflict) if status.message.starts_with("Apply failed with ") => {
+            "hint: others manage these fields: take them over with --force-conflicts, or leave them out of the manifest"
+                .to_owned()
+        }
         Some(Reason::Conflict) => "hint: somebody changed it meanwhile; run the command again".to_owned(),
         Some(Reason::InsufficientStorage) => {
             "hint: the server's disk is full: free space there; deleting objects still works".to_owned()
