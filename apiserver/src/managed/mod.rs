@@ -4,9 +4,9 @@
 //! sets that it changes, and a set that it does not change is neither parsed nor printed anew. Knows schemas; must
 //! never know requests, storage or HTTP.
 
-pub mod fields;
-
 pub mod path;
+
+pub mod fields;
 
 pub mod shape;
 
