@@ -40,6 +40,11 @@ struct Member {
 impl Cluster {
     /// Starts a cluster. Its servers come up by themselves; opening a store waits for them.
     pub fn start(size: usize) -> Cluster {
+        Cluster::start_with(size, "http", &[])
+    }
+
+    /// Starts a cluster that clients speak with by this scheme, with further flags.
+    pub fn start_with(size: usize, scheme: &str, further: &[(&str, String)]) -> Cluster {
         let directory = tempfile::tempdir().unwrap();
         // Kept until all are chosen, so that no two are the same.
         let listeners: Vec<_> = (0..size * 2).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -47,7 +52,7 @@ impl Cluster {
         let name = |at: usize| format!("m{at}");
         let cluster: Vec<_> = (0..size).map(|at| format!("{}={}", name(at), url(at * 2 + 1))).collect();
         let members = (0..size).map(|at| {
-            let (client, peer) = (url(at * 2), url(at * 2 + 1));
+            let (client, peer) = (url(at * 2).replace("http", scheme), url(at * 2 + 1));
             let data = directory.path().join(name(at)).display().to_string();
             let arguments = [
                 ("name", name(at)),
@@ -62,7 +67,8 @@ impl Cluster {
                 ("election-timeout", "1000".to_owned()),
                 ("logger", "zap".to_owned()),
             ];
-            let arguments = arguments.iter().map(|(name, value)| format!("--{name}={value}")).collect();
+            let arguments =
+                arguments.iter().chain(further).map(|(name, value)| format!("--{name}={value}")).collect();
             let log = directory.path().join(format!("{}.log", name(at)));
             Member { arguments, log, client, process: None }
         });
