@@ -12,10 +12,11 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use strata_store::config::Config;
 use strata_store::engine::etcd::{EtcdConfig, EtcdIdentity};
+use strata_store::error::CommitError;
 use strata_store::key::KeyRange;
 use strata_store::snapshot::ReadAt;
 use strata_store::store::{EngineChoice, Store};
-use strata_store::txn::{Condition, Txn};
+use strata_store::txn::{Condition, Txn, Value};
 use strata_store::watch::{From, WatchItem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -24,7 +25,7 @@ use tokio::sync::watch;
 
 use support::etcd::{Cluster, is_there};
 use support::promises::Seen;
-use support::{LIMIT, next, plain, put, tiny};
+use support::{LIMIT, commit, next, plain, put, tiny};
 
 /// Which direction a wire holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,4 +199,39 @@ async fn certificates_on_both_sides() {
     // Without a certificate of its own nobody is let in; the opening tries for a while.
     let stranger = EtcdConfig { identity: None, ..etcd };
     assert!(Store::open(tiny(), EngineChoice::Etcd(stranger)).is_err());
+}
+
+#[tokio::test]
+async fn a_full_etcd_refuses_puts_and_takes_deletes() {
+    if !is_there() {
+        return;
+    }
+    let quota = ("quota-backend-bytes", (6 << 20).to_string());
+    let cluster = Cluster::start_with(1, "http", &[quota]);
+    let etcd = cluster.store();
+    let (store, other) = (open(&etcd), open(&etcd));
+    let mut written = 0;
+    let refused = loop {
+        let key = format!("k{written}");
+        match store.commit(Txn::new().put(key.as_str(), Value::plain(vec![b'x'; 256 << 10]))).await {
+            Ok(_) => written += 1,
+            Err(refused) => break refused,
+        }
+        assert!(written < 100, "it never fills");
+    };
+    assert!(matches!(refused, CommitError::NoSpace { needed } if needed > 256 << 10), "{refused:?}");
+    let snapshot = other.snapshot(ReadAt::Latest).await.unwrap();
+    assert_eq!(snapshot.count(&KeyRange::all()), written);
+    let before = snapshot.get(&"k0".into()).unwrap();
+    let delete = || Txn::new().when("k0", Condition::At(before.modified)).delete("k0");
+    let mut watch = other.watch(KeyRange::all(), From::Now).unwrap();
+    let gone = commit(&store, delete()).await;
+    assert_eq!(gone.records, [Some(before.clone())]);
+    let again = store.commit(delete()).await;
+    assert!(matches!(again, Err(CommitError::Failed { actual: None, .. })));
+    let WatchItem::Transaction(seen) = next(&mut watch).await else { panic!("no transaction") };
+    assert_eq!((seen.revision, &seen.changes[0].previous), (gone.revision, &Some(before)));
+    assert_eq!(store.snapshot(ReadAt::Latest).await.unwrap().count(&KeyRange::all()), written - 1);
+    store.close().await;
+    other.close().await;
 }
