@@ -16,6 +16,7 @@ use crate::remote::{Remote, Seen};
 use crate::revision::Revision;
 use crate::ring::RingWriter;
 use crate::state::State;
+use crate::txn::Transaction;
 
 /// The task's own state.
 pub struct Follower {
@@ -68,30 +69,39 @@ impl Follower {
         }
     }
 
+    /// Applies a response's steps, shows them all at once, and answers their writers.
     fn take(&mut self, response: WatchResponse) -> Result<(), EngineError> {
-        for step in steps(&self.remote.layout, response.events)? {
-            self.step(&step)?;
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, step: &Step) -> Result<(), EngineError> {
-        let records = &self.state.records;
-        let transaction = step.transaction(&self.remote.line, |key, _| Ok(records.get(key).cloned()))?;
-        if let Some(transaction) = &transaction {
-            self.state.apply(transaction);
-            self.ring.push(transaction.clone());
+        let mut came = Vec::new();
+        let mut seen = *self.seen.borrow();
+        let steps = steps(&self.remote.layout, response.events)?;
+        let applied = steps.iter().try_for_each(|step| self.step(step, &mut seen, &mut came));
+        if self.state.revision > *self.published.borrow() {
             self.publish();
         }
-        self.seen.send_modify(|seen| {
-            seen.at = step.at;
-            seen.fence = if step.is_fence { step.at } else { seen.fence };
-        });
-        if let (Some(note), Some(transaction)) = (&step.note, &transaction)
-            && note.writer == self.remote.writer
-        {
-            self.remote.pending.came(note.number, transaction);
+        // Whoever waits for a revision to be seen may rely on its writer having been told.
+        for (number, transaction) in came {
+            self.remote.pending.came(number, &transaction);
         }
+        self.seen.send_replace(seen);
+        applied
+    }
+
+    fn step(
+        &mut self,
+        step: &Step,
+        seen: &mut Seen,
+        came: &mut Vec<(u64, Arc<Transaction>)>,
+    ) -> Result<(), EngineError> {
+        let records = &self.state.records;
+        let transaction = step.transaction(&self.remote.line, |key, _| Ok(records.get(key).cloned()))?;
+        if let Some(transaction) = transaction {
+            self.state.apply(&transaction);
+            self.ring.push(transaction.clone());
+            let note = step.note.as_ref().filter(|note| note.writer == self.remote.writer);
+            came.extend(note.map(|note| (note.number, transaction)));
+        }
+        seen.at = step.at;
+        seen.fence = if step.is_fence { step.at } else { seen.fence };
         Ok(())
     }
 
