@@ -63,11 +63,13 @@ impl RingWriter {
     }
 
     /// Forgets where the line stood: transactions are missing in front of the next one.
+    #[cfg(any(feature = "etcd", test))]
     pub fn skip(&mut self) {
         self.through = None;
     }
 
     /// Says that nothing is missing after `through` but what is added next.
+    #[cfg(any(feature = "etcd", test))]
     pub fn follow(&mut self, through: Revision) {
         self.through = Some(through);
     }
