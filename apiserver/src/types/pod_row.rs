@@ -45,7 +45,11 @@ pub fn row(pod: &Value, now: Timestamp) -> Vec<Value> {
         + list(pod, &["spec", "initContainers"]).iter().filter(|c| is_sidecar(c)).count();
     let restarts = match tally.last_restart {
         Some(last) if tally.restarts != 0 => {
-            format!("{} ({} ago)", tally.restarts, print::duration(now.as_second() - last.as_second()))
+            format!(
+                "{} ({} ago)",
+                tally.restarts,
+                strata_model::age::human(now.as_second() - last.as_second())
+            )
         }
         _ => tally.restarts.to_string(),
     };

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Line, Reason, View};
-use crate::output::duration;
 
 /// Which controller holds which type: group, kind, and the name of its lease.
 const CONTROLLERS: [(&str, &str, &str); 3] = [
@@ -78,7 +77,7 @@ pub fn idle_controller(name: &str, view: &View<'_>) -> Option<Reason> {
     if !holder.is_empty() && since <= allowed {
         return None;
     }
-    let ago = duration::human(since);
+    let ago = strata_model::age::human(since);
     Some(Reason::new(
         "ControllerNotRunning",
         format!("the {name} controller last renewed its lease {ago} ago; {start}"),
@@ -100,7 +99,7 @@ pub fn leaving(object: &Value, view: &View<'_>) -> Option<Reason> {
     let finalizers: Vec<&str> =
         metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let ago = if since > 0 {
-        format!("deleted {} ago", duration::human(since))
+        format!("deleted {} ago", strata_model::age::human(since))
     } else {
         "being deleted".to_owned()
     };

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::common::{self, SCHEDULER, age, condition, idle_controller, leaving, reason_of, text, warning};
 use super::{Line, Reason, View};
-use crate::output::duration;
 
 /// Who places pods that name nobody else.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -149,7 +148,8 @@ fn container_line(
     let state = &status["state"];
     let may_end = ends || text(&pod["spec"], "restartPolicy") != "Always";
     if state["running"].is_object() {
-        let since = age(&state["running"]["startedAt"], view.now).map(duration::human).unwrap_or_default();
+        let since =
+            age(&state["running"]["startedAt"], view.now).map(strata_model::age::human).unwrap_or_default();
         let ready = status["ready"] == true;
         line.actual = format!("running for {since}{}", restarts(status));
         line.converged = ready && !ends;
@@ -206,7 +206,7 @@ fn waiting_reason(status: &Value, waiting: &Value, view: &View<'_>) -> Reason {
         return Reason::new(word, text(waiting, "message"));
     }
     let ago = age(&last["finishedAt"], view.now)
-        .map(|s| format!(" {} ago", duration::human(s)))
+        .map(|s| format!(" {} ago", strata_model::age::human(s)))
         .unwrap_or_default();
     // How it ended is the cause; that it is tried again with pauses is in the word.
     Reason::new(word, format!("it ended{ago}: {}", ended_reason(last).message))

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Subject;
 use super::page::{NONE, Page, age, instant, text, text_of};
-use crate::output::duration;
 
 /// Labels that make a node's role.
 const ROLE: &str = "node-role.kubernetes.io/";
@@ -57,8 +56,9 @@ fn pods_on(page: &mut Page, subject: &Subject<'_>) {
     page.line(1, "Namespace\tName\tStatus\tAge");
     page.line(1, "---------\t----\t------\t---");
     for pod in pods {
-        let since =
-            age(&pod["metadata"]["creationTimestamp"], subject.now).map(duration::human).unwrap_or_default();
+        let since = age(&pod["metadata"]["creationTimestamp"], subject.now)
+            .map(strata_model::age::human)
+            .unwrap_or_default();
         let (namespace, name) = (text(&pod["metadata"], "namespace"), text(&pod["metadata"], "name"));
         page.line(1, &format!("{namespace}\t{name}\t{}\t{since}", text(&pod["status"], "phase")));
     }

@@ -6,8 +6,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tabwriter::TabWriter;
 
-use crate::output::duration;
-
 /// Spaces between columns.
 const GAP: usize = 2;
 /// What stands where there is nothing.
@@ -76,7 +74,7 @@ impl Page {
     pub fn leaving(&mut self, object: &Value, now: Timestamp) {
         let metadata = &object["metadata"];
         if let Some(since) = age(&metadata["deletionTimestamp"], now) {
-            self.line(0, &format!("Status:\tTerminating (lasts {})", duration::human(since.max(0))));
+            self.line(0, &format!("Status:\tTerminating (lasts {})", strata_model::age::human(since.max(0))));
             let finalizers = list(&metadata["finalizers"]);
             if !finalizers.is_empty() {
                 self.field(0, "Finalizers", &finalizers.join(", "));
@@ -117,11 +115,11 @@ impl Page {
         self.line(1, "----\t------\t----\t----\t-------");
         for event in events {
             let last = age(&Value::String(event_time(event).to_owned()), now)
-                .map_or("<unknown>".to_owned(), duration::human);
+                .map_or("<unknown>".to_owned(), strata_model::age::human);
             let count = event["count"].as_i64().or(event["series"]["count"].as_i64()).unwrap_or(1);
             let first = ["firstTimestamp", "eventTime"].iter().find_map(|f| age(&event[*f], now));
             let when = match (count, first) {
-                (2.., Some(first)) => format!("{last} (x{count} over {})", duration::human(first)),
+                (2.., Some(first)) => format!("{last} (x{count} over {})", strata_model::age::human(first)),
                 _ => last,
             };
             let from = match text(&event["source"], "component") {

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::generic::title;
 use super::page::{NONE, Page, age, instant, list, text, text_of};
-use crate::output::duration;
 
 /// A pod template as a text of its own.
 pub fn text_of_template(of: &Value) -> std::io::Result<String> {
@@ -158,7 +157,7 @@ fn state(page: &mut Page, level: usize, name: &str, state: &Value, now: Option<T
     let since = |at: &Value| {
         let ago = now
             .and_then(|now| age(at, now))
-            .map(|s| format!(" ({} ago)", duration::human(s)))
+            .map(|s| format!(" ({} ago)", strata_model::age::human(s)))
             .unwrap_or_default();
         format!("{}{ago}", instant(at))
     };
