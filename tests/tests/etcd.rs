@@ -97,8 +97,8 @@ fn two_servers_over_one_cluster_and_a_move_to_a_directory_and_back() {
     for round in 0..5 {
         let name = format!("config-{round}");
         platform.strata(&["create", "configmap", &name, "--from-literal=a=b"]).ok();
-        platform.strata(&["get", "configmap", &name, &there[0], there[1]]).ok();
-        platform.strata(&["delete", "configmap", &name, &there[0], there[1]]).ok();
+        platform.strata(&["get", "configmap", &name, there[0], there[1]]).ok();
+        platform.strata(&["delete", "configmap", &name, there[0], there[1]]).ok();
         assert_ne!(platform.strata(&["get", "configmap", &name]).code, Some(0));
     }
     assert_eq!(names(&platform, &[]), names(&platform, &there));
@@ -110,7 +110,7 @@ fn two_servers_over_one_cluster_and_a_move_to_a_directory_and_back() {
     }
     wait::until("etcd to be back", LIMIT, || names(&platform, &there).map(|_| ()));
     platform.strata(&["create", "configmap", "after", "--from-literal=a=b"]).ok();
-    platform.strata(&["get", "configmap", "after", &there[0], there[1]]).ok();
+    platform.strata(&["get", "configmap", "after", there[0], there[1]]).ok();
     assert_eq!(platform.role_pids(&["apiserver"]), servers_before);
     drop(second);
     let was = deployment(&platform);
