@@ -174,7 +174,9 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer of an object that goes once its dependents are let go.
 pub const ORPHAN: &str = "orphan";
 
-/// One thing to do. The runtime does them in order and stops at the first that fails.
+/// One thing to do. The runtime does them in order and stops at the first that fails. Neighbours of the same kind about
+/// different objects, none of them the key's own, may be done side by side: some that stand after a failed one may have
+/// happened then.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create an object. `metadata.generateName` is allowed.

@@ -37,8 +37,7 @@ impl<C: Controller> Reconcile for Planned<C> {
         if plan.is_settled() {
             return Outcome::settled(plan.next);
         }
-        let cause = format!("{}: {}", job.key, job.reasons);
-        let performer = Performer::new(&context.client, &context.recorder, self.name(), cause);
+        let performer = Performer::new(&context.client, &context.recorder, self.name(), job);
         let performed = performer.all(plan.actions, context.deadline()).await;
         let Performed { barriers, writes, unsure, error } = performed;
         Outcome { next: plan.next, barriers, writes, unsure, error }

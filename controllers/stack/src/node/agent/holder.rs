@@ -283,8 +283,7 @@ impl Holder {
         if actions.is_empty() {
             return;
         }
-        let cause = format!("{}: {}", job.key, job.reasons);
-        let performer = Performer::new(&context.client, &context.recorder, NAME, cause);
+        let performer = Performer::new(&context.client, &context.recorder, NAME, job);
         let performed = performer.all(actions, context.deadline()).await;
         // Writes of which nobody knows whether they happened are not waited for: each carries its precondition, so
         // that repeating one is harmless, and containers are not to wait for the API server.
