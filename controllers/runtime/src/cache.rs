@@ -9,7 +9,7 @@ use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::GroupResource;
 use strata_plan::controller::View;
 
-use crate::queue::Barrier;
+use crate::barrier::Barrier;
 
 /// How an object came to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

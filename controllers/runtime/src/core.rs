@@ -4,8 +4,9 @@ use strata_client::event::Event;
 use strata_model::resource::GroupResource;
 use strata_plan::controller::{Key, Watched, keys_of};
 
+use crate::barrier::Barrier;
 use crate::cache::{Applied, Cache, Delta, How};
-use crate::queue::{Barrier, End, Job, Moment, Priority, Queue};
+use crate::queue::{End, Job, Moment, Priority, Queue};
 use crate::reason::{Reason, Why};
 
 /// What a process knows and has to do.

@@ -10,6 +10,7 @@
 
 pub mod reason;
 pub mod backoff;
+pub mod barrier;
 pub mod queue;
 pub mod cache;
 pub mod core;

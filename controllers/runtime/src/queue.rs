@@ -17,6 +17,7 @@ use strata_model::resource::GroupResource;
 use strata_plan::controller::Key;
 
 use crate::backoff;
+use crate::barrier::{self, Barrier};
 use crate::reason::{Reason, Reasons, Why};
 
 /// Time since the process started.
@@ -34,24 +35,6 @@ pub enum Priority {
     Live,
     /// First list, resync.
     Background,
-}
-
-/// What the cache must have seen before a key runs again.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Barrier {
-    /// Everything of a type up to a revision.
-    Revision(GroupResource, u64),
-    /// That an object is no longer as it was: writes that answer no revision (a binding, a removal).
-    Left {
-        /// Type.
-        resource: GroupResource,
-        /// Which.
-        key: ObjectKey,
-        /// Its identity.
-        uid: String,
-        /// The state that is left; `None`: the object goes.
-        resource_version: Option<String>,
-    },
 }
 
 /// A key to be reconciled now.
@@ -106,7 +89,7 @@ struct Item {
     reasons: Reasons,
     /// Added while running.
     dirty: Option<Priority>,
-    barriers: Vec<Barrier>,
+    barriers: BTreeSet<Barrier>,
     error: String,
 }
 
@@ -193,7 +176,7 @@ impl Queue {
                 failures: 0,
                 reasons,
                 dirty: None,
-                barriers: Vec::new(),
+                barriers: BTreeSet::new(),
                 error: String::new(),
             };
             self.items.insert(key.clone(), item);
@@ -327,7 +310,7 @@ impl Queue {
                 Some((now, Wake::Backoff))
             }
         };
-        for barrier in barriers {
+        for barrier in barrier::strongest(barriers) {
             self.bar(&key, barrier);
         }
         match (dirty, delay) {
@@ -353,9 +336,6 @@ impl Queue {
 
     fn bar(&mut self, key: &Key, barrier: Barrier) {
         let Some(item) = self.items.get_mut(key) else { return };
-        if item.barriers.contains(&barrier) {
-            return;
-        }
         match &barrier {
             Barrier::Revision(resource, revision) => {
                 self.revisions.entry((resource.clone(), *revision)).or_default().insert(key.clone());
@@ -364,7 +344,7 @@ impl Queue {
                 self.objects.entry((resource.clone(), object.clone())).or_default().insert(key.clone());
             }
         }
-        item.barriers.push(barrier);
+        item.barriers.insert(barrier);
     }
 
     /// The cache has seen everything of a type up to a revision.
@@ -391,11 +371,9 @@ impl Queue {
         let Some(keys) = self.objects.remove(&place) else { return };
         let mut left = BTreeSet::new();
         for key in keys {
-            let barriers = self.items.get(&key).map(|i| i.barriers.clone()).unwrap_or_default();
-            let here = |b: &&Barrier| matches!(b, Barrier::Left { resource: r, key: k, .. } if r == resource && k == object);
-            for barrier in barriers.iter().filter(here) {
-                match passed(barrier) {
-                    true => self.lift(&key, barrier, now),
+            for barrier in self.left_barriers(&key, &place) {
+                match passed(&barrier) {
+                    true => self.lift(&key, &barrier, now),
                     false => {
                         left.insert(key.clone());
                     }
@@ -405,6 +383,19 @@ impl Queue {
         if !left.is_empty() {
             self.objects.insert(place, left);
         }
+    }
+
+    /// What a key waits for of one object: few of the many barriers that it may have.
+    fn left_barriers(&self, key: &Key, (resource, object): &(GroupResource, ObjectKey)) -> Vec<Barrier> {
+        let Some(item) = self.items.get(key) else { return Vec::new() };
+        let first = Barrier::Left {
+            resource: resource.clone(),
+            key: object.clone(),
+            uid: String::new(),
+            resource_version: None,
+        };
+        let here = |b: &&Barrier| matches!(b, Barrier::Left { resource: r, key: k, .. } if r == resource && k == object);
+        item.barriers.range(first..).take_while(here).cloned().collect()
     }
 
     /// The line of revisions began anew (a server restored from a backup): no barrier on a type says anything.
@@ -419,7 +410,7 @@ impl Queue {
 
     fn lift(&mut self, key: &Key, barrier: &Barrier, now: Moment) {
         let Some(item) = self.items.get_mut(key) else { return };
-        item.barriers.retain(|b| b != barrier);
+        item.barriers.remove(barrier);
         if !item.barriers.is_empty() {
             return;
         }

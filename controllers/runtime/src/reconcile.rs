@@ -12,9 +12,10 @@ use strata_plan::controller::{Key, Next, ObserveError, View, Watched};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::barrier::Barrier;
 use crate::core::Core;
 use crate::events::Recorder;
-use crate::queue::{Barrier, Job, Moment, Priority};
+use crate::queue::{Job, Moment, Priority};
 use crate::reason::{Reason, Why};
 
 /// Why a reconcile failed.

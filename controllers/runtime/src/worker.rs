@@ -17,7 +17,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::queue::{Barrier, End, Job};
+use crate::barrier::Barrier;
+use crate::queue::{End, Job};
 use crate::reconcile::{Context, Outcome, Reconcile, ReconcileError};
 use crate::telemetry::{Ending, Metrics};
 

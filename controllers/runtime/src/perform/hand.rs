@@ -12,7 +12,7 @@ use strata_model::status::Reason;
 use strata_plan::controller::{Action, FOREGROUND, Fact, Propagation, Target};
 
 use super::stages::writes;
-use crate::queue::Barrier;
+use crate::barrier::Barrier;
 use crate::reconcile::ReconcileError;
 
 /// What an action did.

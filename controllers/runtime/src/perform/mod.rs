@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use self::abreast::{Begin, Ended};
 use self::hand::{Done, Failure, Hand};
 use self::stages::{Stage, Step};
+use crate::barrier::Barrier;
 use crate::events::{Recorder, Told};
-use crate::queue::{Barrier, Job};
+use crate::queue::Job;
 use crate::reconcile::ReconcileError;
 
 /// What came of the actions of a plan.
