@@ -46,8 +46,10 @@ impl Amounts {
     /// Adds other amounts.
     pub fn add(&mut self, other: &Self) {
         for (name, n) in &other.0 {
-            let sum = self.get(name).saturating_add(*n);
-            self.0.insert(name.clone(), sum);
+            match self.0.get_mut(name) {
+                Some(sum) => *sum = sum.saturating_add(*n),
+                None => drop(self.0.insert(name.clone(), *n)),
+            }
         }
     }
 
