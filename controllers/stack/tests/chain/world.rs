@@ -129,7 +129,7 @@ impl World {
         };
         let task = tokio::spawn(async move {
             let shutdown = async move { drop(stopped.await) };
-            process::run(name, client, options, shutdown).await.expect("controller runs");
+            Box::pin(process::run(name, client, options, shutdown)).await.expect("controller runs");
         });
         Running { stop, task, ready }
     }
@@ -174,7 +174,8 @@ impl World {
     }
 
     pub async fn stop(mut self) {
-        for (_, controller) in std::mem::take(&mut *self.controllers.lock().expect("lock")) {
+        let controllers = std::mem::take(&mut *self.controllers.lock().expect("lock"));
+        for (_, controller) in controllers {
             controller.stop().await;
         }
         self.node.abort();
