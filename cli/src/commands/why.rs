@@ -74,7 +74,7 @@ pub async fn run(session: &Session, args: WhyArgs) -> CliResult {
     let text = match args.output {
         Some(Form::Json) => pretty_json(&value),
         Some(Form::Yaml) => yaml::to_string(&value),
-        None => render::tree(&lines, Painter { colour: stdout::wants_colour() }),
+        None => render::tree(&lines, Painter { colour: stdout::wants_colour() }, stdout::width()),
     };
     stdout::data(&text)?;
     match lines.iter().all(|line| line.settled()) {

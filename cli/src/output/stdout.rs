@@ -28,6 +28,16 @@ pub fn say(line: &str) {
     }
 }
 
+/// How many characters a line of stdout has, where that is a terminal that says so.
+pub fn width() -> Option<usize> {
+    let out = io::stdout();
+    if !out.is_terminal() {
+        return None;
+    }
+    let columns = rustix::termios::tcgetwinsize(out).ok()?.ws_col;
+    (columns > 0).then(|| usize::from(columns))
+}
+
 /// Whether colours may be used on stdout: it is a terminal that knows them, and `NO_COLOR` is unset or empty.
 pub fn wants_colour() -> bool {
     let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());

@@ -79,7 +79,7 @@ fn a_converged_tree_has_no_reason() {
     assert_eq!(line.first_reason(), None);
     assert_eq!(line.children.len(), 1);
     assert_eq!(
-        render::tree(&[line], Painter::PLAIN),
+        render::tree(&[line], Painter::PLAIN, None),
         "  OBJECT                    WANTED              ACTUAL\n\
          ✓ Deployment/web            1 pod               1 pod, 1 available\n\
          └─ ✓ ReplicaSet/web-1       1 pod               1 pod, 1 available\n\
@@ -213,7 +213,48 @@ fn many_children_are_counted() {
     let text = render::tree(
         &[explained(&replica_set(json!({"observedGeneration": 1})), &facts(objects))],
         Painter::PLAIN,
+        None,
     );
     assert!(text.contains("Pod/p39"), "{text}");
     assert!(text.contains("└─ and 34 more, all as wanted"), "{text}");
+}
+
+/// A deployment whose pod's image cannot be had, as a tree.
+fn stuck() -> Line {
+    let said = "image \"x\" cannot be run here: use \"host\", or start the node with `--runtime simulated`";
+    let line = |kind: &str, name: &str, message: String, children: Vec<Line>| Line {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        desired: "1 pod".to_owned(),
+        actual: "no pods".to_owned(),
+        reason: Some(Reason::new("ErrImagePull", message)),
+        children,
+        ..Line::default()
+    };
+    let container = line("container", "x", said.to_owned(), vec![]);
+    let pod = line("Pod", "web-1-a", format!("container x: {said}"), vec![container]);
+    line("ReplicaSet", "web-1", format!("Pod web-1-a: container x: {said}"), vec![pod])
+}
+
+#[test]
+fn a_cause_is_told_once_and_above_it_which_way_it_lies() {
+    let text = render::tree(&[stuck()], Painter::PLAIN, None);
+    let why: Vec<&str> =
+        text.lines().filter_map(|l| l.split_once("ErrImagePull")).map(|(_, why)| why).collect();
+    assert_eq!(why[..2], [": Pod web-1-a", ": container x"], "{text}");
+    assert!(why[2].starts_with(": image") && why[2].ends_with("`--runtime simulated`"), "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
+}
+
+#[test]
+fn reasons_are_folded_into_what_room_there_is() {
+    for width in [50, 72, 100, 120] {
+        let text = render::tree(&[stuck()], Painter::PLAIN, Some(width));
+        let widest = text.lines().map(|l| l.chars().count()).max().unwrap_or(0);
+        assert!(widest <= width.max(60), "{width}: {widest}\n{text}");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(words.join(" ").contains("`--runtime simulated`"), "{width}\n{text}");
+        assert!(words.contains(&"ErrImagePull:"), "{text}");
+        assert_eq!(words.contains(&"WHY"), width >= 100, "{width}\n{text}");
+    }
 }

@@ -39,7 +39,7 @@ impl Screen {
     /// Standard output cannot be written.
     pub fn show(&mut self, lines: &[Line]) -> io::Result<()> {
         let text = if self.terminal {
-            let tree = render::tree(lines, Painter { colour: stdout::wants_colour() });
+            let tree = render::tree(lines, Painter { colour: stdout::wants_colour() }, stdout::width());
             let rows = tcgetwinsize(io::stdout()).map_or(ROWS, |size| usize::from(size.ws_row)).max(2);
             let (text, drawn) = frame(self.drawn, &tree, rows - 1);
             self.drawn = drawn;
