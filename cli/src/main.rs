@@ -13,6 +13,8 @@ mod roles;
 
 mod help;
 
+mod mistakes;
+
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -55,7 +57,8 @@ fn main() -> ExitCode {
 /// Help is data and a success; a command that makes no sense is said on stderr, and ends with 1 as in kubectl.
 fn refused(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        stdout::say(error.render().to_string().trim_end());
+        let text = mistakes::explained(error).unwrap_or_else(|| error.render().to_string());
+        stdout::say(text.trim_end());
         return ExitCode::FAILURE;
     }
     match stdout::data(&error.render().to_string()) {

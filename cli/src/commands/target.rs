@@ -62,8 +62,17 @@ pub struct Word {
     pub name: Option<String>,
 }
 
+/// Whether a word where a type is expected is a manifest's name: no type ends so, and an object is one level deep.
+pub fn is_file(word: &str) -> bool {
+    let ends = [".yaml", ".yml", ".json"].iter().any(|ending| word.ends_with(ending));
+    ends && (word.starts_with('.') || word.matches('/').count() != 1)
+}
+
 /// Reads `TYPE[,TYPE] [NAME…]` or `TYPE/NAME…`.
 pub fn words(arguments: &[String]) -> CliResult<Vec<Word>> {
+    if let Some(file) = arguments.first().filter(|first| is_file(first)) {
+        return Err(usage(format!("{file} names no object; if it is a manifest, write -f {file}")));
+    }
     let slashed = arguments.iter().filter(|a| a.contains('/')).count();
     if slashed == 0 {
         let Some((types, names)) = arguments.split_first() else {
