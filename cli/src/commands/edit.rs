@@ -2,10 +2,10 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use clap::Args;
 use serde_json::Value;
+use tokio::process::Command;
 
 use crate::commands::error::{CliError, CliResult, usage};
 use crate::commands::last_applied;
@@ -62,7 +62,7 @@ async fn edit(session: &Session, args: &EditArgs, found: &Found) -> CliResult {
     loop {
         write_file(file.path(), &content)?;
         file.as_file_mut().flush()?;
-        open_editor(file.path())?;
+        open_editor(file.path()).await?;
         let edited = without_comments(&std::fs::read_to_string(file.path())?);
         let same_as_before = last_try.as_ref().is_some_and(|before| *before == edited);
         if edited.trim().is_empty() || edited == original_text || same_as_before {
@@ -142,7 +142,8 @@ async fn send(
     args.write.report(resource, &written.object, "edited")
 }
 
-fn open_editor(path: &Path) -> CliResult {
+/// The connection is looked after meanwhile: a server that stops is not held up by an open editor.
+async fn open_editor(path: &Path) -> CliResult {
     let named = ["KUBE_EDITOR", "VISUAL", "EDITOR"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
@@ -154,6 +155,7 @@ fn open_editor(path: &Path) -> CliResult {
         .arg("sh")
         .arg(path)
         .status()
+        .await
         .map_err(|e| usage(format!("unable to launch the editor {editor:?}: {e}; set EDITOR")))?;
     match status.success() {
         true => Ok(()),
