@@ -256,6 +256,7 @@ fn a_manifest_with_a_fault_is_told_and_the_platform_stays() {
     std::fs::write(&manifest, "apiVersion: v1\nkind: Nonsense\nmetadata: {name: x}\n").unwrap();
     let (mut up, _) = Up::start_with(dir.path(), &["-f", manifest.to_str().unwrap()]);
     up.line("Nonsense");
+    up.line("stays up");
     assert_eq!(children(&up).len(), ROLES.len());
     signal(up.pid(), Signal::TERM);
     assert_eq!(up.end().code(), Some(0));
@@ -275,6 +276,15 @@ fn what_cannot_work_is_said_with_a_way_out() {
     let (code, text) = refused(&file.join("data"), &["--listen", ":0"]);
     assert_eq!(code, Some(78), "{text}");
     assert!(text.contains("--data-dir"), "{text}");
+
+    let data = dir.path().join("not-begun");
+    let broken = dir.path().join("broken.yaml");
+    std::fs::write(&broken, "kind: Pod\n  metadata: {}\n").unwrap();
+    for (manifest, part) in [(dir.path().join("no-such.yaml"), "no such file"), (broken, "broken.yaml:2")] {
+        let (code, text) = refused(&data, &["--listen", ":0", "-f", manifest.to_str().unwrap()]);
+        assert_eq!(code, Some(78), "{text}");
+        assert!(text.contains(part) && !data.exists(), "{text}");
+    }
 
     let tokens = dir.path().join("no-such-tokens");
     let flags = ["--listen", ":0", "--token-auth-file", tokens.to_str().unwrap()];

@@ -37,6 +37,7 @@ use super::supervise::group::Group;
 use super::supervise::output;
 use super::telemetry::Format;
 use super::{listen, node, notify};
+use crate::manifest::{self, ManifestError};
 
 /// How long the processes of a killed `strata up` are waited for; they end by themselves.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(45);
@@ -72,6 +73,11 @@ pub enum UpError {
         /// How it ended, and the last thing it said.
         reason: String,
     },
+    /// Told to stop twice.
+    #[error(
+        "all processes were killed, as it was told to stop twice; the next start finds everything as it was"
+    )]
+    Forced,
     /// Processes had to be killed to stop.
     #[error("some processes did not stop in time and were killed; --grace-seconds gives them more")]
     Killed,
@@ -102,6 +108,7 @@ pub fn run(args: UpArgs) -> ExitCode {
 }
 
 async fn up(config: Config, began: Instant) -> Result<(), Failure> {
+    readable(&config).map_err(Failure::lasting)?;
     let mut lifeline = Lifeline::attach().map_err(Failure::passing)?;
     let data = DataDir::open(&config.data_dir).map_err(|error| match error {
         DataDirError::InUse { .. } => Failure::busy(error),
@@ -149,6 +156,17 @@ async fn up(config: Config, began: Instant) -> Result<(), Failure> {
     stop(group, lifeline, &config, outcome, data).await
 }
 
+/// A manifest that cannot be read or is no manifest is told before anything is started. What comes on standard input
+/// can be read once only, and is read when it is applied.
+fn readable(config: &Config) -> Result<(), ManifestError> {
+    let names = config.filenames.iter().map(|name| name.to_string_lossy().into_owned());
+    let files: Vec<String> = names.filter(|name| name != "-").collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    manifest::load(&files, false).map(|_| ())
+}
+
 /// Says, once, that everything serves.
 fn greet(config: &Config, kubeconfig: &Path, address: SocketAddr, began: Instant) {
     notify::tell(notify::Message::Ready);
@@ -166,7 +184,13 @@ async fn follow_manifests(config: &Config, kubeconfig: &Path, screen: &RefCell<S
     }
     match follow::run(kubeconfig, &config.filenames, screen).await {
         Ok(took) => say(&words::converged(took)),
-        Err(lines) => lines.iter().for_each(|line| output::print(line)),
+        Err(lines) => {
+            lines.iter().for_each(|line| output::print(line));
+            tell(
+                config.log.log_format,
+                "the platform stays up without that; apply it again with `strata apply -f FILE`",
+            );
+        }
     }
     screen.borrow_mut().release();
 }
@@ -213,14 +237,20 @@ async fn stop(
     data: DataDir,
 ) -> Result<(), Failure> {
     tell(config.log.log_format, "stopping; again to force it");
+    let mut told_twice = false;
     let force = async {
         lifeline.cut().await;
+        told_twice = true;
     };
     let stopping =
         group.stop(config.grace, force, |name, news| tracing::debug!(name, ?news, "stopping")).await;
     data.close().map_err(Failure::passing)?;
     outcome?;
-    if stopping.killed { Err(Failure::forced(UpError::Killed)) } else { Ok(()) }
+    match (stopping.killed, told_twice) {
+        (false, _) => Ok(()),
+        (true, true) => Err(Failure::forced(UpError::Forced)),
+        (true, false) => Err(Failure::forced(UpError::Killed)),
+    }
 }
 
 /// Waits until no process of an earlier `strata up` is left, and takes the lock that ours will hold.
