@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use strata_apiserver::server::config::{Config, Identity, NodeAccess};
 use strata_apiserver::server::run::{Server, StartError};
+use strata_model::status::Reason;
 use strata_store::config as store;
 use strata_store::error::{Class, EngineError, OpenError};
 use strata_store::store::{EngineChoice, Store};
@@ -116,6 +117,10 @@ async fn serve(
         None => Server::start(config, store).await,
     };
     let server = started.map_err(|error| match error {
+        // No start helps until somebody makes room.
+        StartError::Prepare(ref status) if status.reason == Some(Reason::InsufficientStorage) => {
+            Failure::lasting(error)
+        }
         StartError::Site(_) | StartError::Prepare(_) => Failure::passing(error),
         error => Failure::lasting(error),
     })?;
