@@ -28,6 +28,8 @@ const ASK_PROGRESS: Duration = Duration::from_millis(200);
 pub const DRAIN: Duration = Duration::from_secs(5);
 /// From which attempt on a failure is worth a warning: the first ones are mostly conflicts that pass.
 const WARN_FROM_ATTEMPT: u32 = 5;
+/// The cause the server gives where a namespace is being deleted.
+const NAMESPACE_ENDS: &str = "NamespaceTerminating";
 /// How long after its deadline a reconcile is broken off: longer than a request may take.
 const GRACE: Duration = Duration::from_secs(40);
 
@@ -226,6 +228,13 @@ fn is_terminal(error: &ReconcileError) -> bool {
         }
 }
 
+/// Whether the server refused because the namespace is on its way out: everybody who deletes one brings that about.
+fn is_ending(error: &ReconcileError) -> bool {
+    let ReconcileError::Request { source: ClientError::Refused { status }, .. } = error else { return false };
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == NAMESPACE_ENDS)
+}
+
 fn report(job: &Job, outcome: &Outcome, took: Duration) {
     let Some(error) = &outcome.error else {
         if outcome.writes > 0 {
@@ -234,7 +243,9 @@ fn report(job: &Job, outcome: &Outcome, took: Duration) {
         return;
     };
     let sentence = error.sentence();
-    if is_terminal(error) {
+    if is_ending(error) {
+        tracing::debug!(error = sentence, "nothing is made any more in a namespace that goes away");
+    } else if is_terminal(error) {
         tracing::warn!(error = sentence, "reconcile failed; waiting for a change");
     } else if job.attempt >= WARN_FROM_ATTEMPT {
         tracing::warn!(error = sentence, "reconcile fails");
