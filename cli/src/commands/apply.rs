@@ -88,7 +88,7 @@ async fn all(session: &Session, args: &ApplyArgs, objects: &[Declared]) -> CliRe
             continue;
         }
         if let Err(error) = apply(session, args, object).await {
-            let about = format!("applying \"{}\"", object.place.file);
+            let about = format!("applying \"{}\"", object.place);
             errors.push(CliError::About { about, error: Box::new(error) });
         }
     }

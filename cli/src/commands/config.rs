@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_client::kubeconfig::Kubeconfig;
 
@@ -35,10 +36,12 @@ pub fn run(args: &ConnectionArgs, command: &ConfigCommand) -> CliResult {
                 (Some(identity), None) => json!(subject(&identity.certificate_pem)),
                 (None, None) => json!("anonymous"),
             };
-            yaml::to_string(
-                &json!({"from": origin, "server": config.server.to_string(), "identity": identity,
-                "namespace": config.namespace}),
-            )
+            let mut shown = json!({"from": origin, "server": config.server.to_string(), "identity": identity,
+                "namespace": config.namespace});
+            if let (Some(identity), None) = (&config.identity, &config.token) {
+                shown["valid until"] = json!(not_after(&identity.certificate_pem));
+            }
+            yaml::to_string(&shown)
         }
         ConfigCommand::CurrentContext => {
             let config = Kubeconfig::load(&files(args))?;
@@ -58,17 +61,21 @@ pub fn run(args: &ConnectionArgs, command: &ConfigCommand) -> CliResult {
     Ok(stdout::data(&text)?)
 }
 
-/// Whose certificate it is and how long it holds.
+/// Whose certificate it is.
 fn subject(pem: &[u8]) -> String {
     let parsed = x509_parser::pem::parse_x509_pem(pem).ok().and_then(|(_, pem)| {
         let certificate = pem.parse_x509().ok()?;
-        Some(format!(
-            "certificate of {}, valid until {}",
-            certificate.subject(),
-            certificate.validity().not_after
-        ))
+        Some(format!("certificate of {}", certificate.subject()))
     });
     parsed.unwrap_or_else(|| "a certificate that cannot be read".to_owned())
+}
+
+/// Until when a certificate holds.
+fn not_after(pem: &[u8]) -> String {
+    let until = x509_parser::pem::parse_x509_pem(pem).ok().and_then(|(_, pem)| {
+        Timestamp::from_second(pem.parse_x509().ok()?.validity().not_after.timestamp()).ok()
+    });
+    until.map_or_else(|| "unknown".to_owned(), |until| until.to_string())
 }
 
 /// Arguments of `completion`.

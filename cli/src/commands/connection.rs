@@ -125,8 +125,20 @@ impl ConnectionArgs {
         if exists(&ours) || !exists(&own) { vec![ours] } else { vec![own] }
     }
 
+    /// Whether nothing says where a kubeconfig could be.
+    fn is_homeless(&self, env: &Environment) -> bool {
+        let named = self.kubeconfig.is_some() || self.data_dir.is_some() || self.server.is_some();
+        let set = env.kubeconfig.as_deref().is_some_and(|variable| !variable.is_empty());
+        !named && !set && env.home.is_none() && env.data_home.is_none()
+    }
+
     /// The server and the identity, and where they came from in words.
     pub fn resolve(&self, env: &Environment) -> CliResult<(ClientConfig, String)> {
+        if self.is_homeless(env) {
+            return Err(usage(
+                "no kubeconfig: neither KUBECONFIG, XDG_DATA_HOME nor HOME is set; name one with --kubeconfig",
+            ));
+        }
         let files = self.kubeconfigs(env, |path| path.exists());
         let origin = files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
         let loaded = Kubeconfig::load(&files).and_then(|k| k.client_config(self.context.as_deref()));

@@ -95,6 +95,15 @@ impl CliError {
                 }
                 other => other.lines(origin),
             },
+            Self::Client(ClientError::Connect { server, fault: ConnectFault::Broken, .. })
+                if server.starts_with("http://") =>
+            {
+                let secure = server.replacen("http", "https", 1);
+                vec![format!(
+                    "error: cannot reach {server}{}: the connection broke; API servers speak TLS: name it as {secure}",
+                    of(origin)
+                )]
+            }
             Self::Client(ClientError::Connect { server, fault, .. }) => {
                 vec![format!("error: cannot reach {server}{}: {fault}; {}", of(origin), reach(*fault))]
             }
@@ -213,7 +222,7 @@ fn refused(about: &str, status: &Status) -> Vec<String> {
             format!("hint: `strata create namespace {name}` makes it, `strata get namespaces` lists those there are")
         }
         Some(Reason::NotFound) if !kind.is_empty() => {
-            format!("hint: `strata get {kind}` lists those in this namespace, with -A those of all")
+            format!("hint: `strata get {kind} -A` lists all there are; -n chooses the namespace of a name")
         }
         Some(Reason::Unauthorized) => {
             "hint: this server does not know the certificate or token; use the kubeconfig `strata up` printed (--kubeconfig)"
@@ -293,6 +302,16 @@ mod tests {
         {
             assert!(lines[0].contains(part), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn an_address_without_tls_is_told_how_it_is_written() {
+        let error = CliError::from(ClientError::Connect {
+            server: "http://127.0.0.1:6443".into(),
+            fault: ConnectFault::Broken,
+            source: Box::new(io::Error::from(io::ErrorKind::ConnectionReset)),
+        });
+        assert!(error.lines("--server")[0].ends_with("name it as https://127.0.0.1:6443"));
     }
 
     #[test]

@@ -223,6 +223,9 @@ async fn tables(session: &Session, args: &WhatArgs, targets: &[Target]) -> CliRe
             true => format!("No resources found in {} namespace.", session.namespace()),
             false => "No resources found".to_owned(),
         });
+        if namespaced {
+            session.tell_missing_namespace().await;
+        }
     }
     finish(errors)
 }

@@ -9,6 +9,7 @@ use strata_client::options::ListOptions;
 use strata_client::watch::Watches;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::{Lookup, Registry, ResourceType};
+use strata_model::status::Reason;
 use tokio::sync::OnceCell;
 
 use crate::commands::connection::{ConnectionArgs, Environment};
@@ -112,6 +113,19 @@ impl Session {
             Lookup::None(nearest) => format!("the nearest known: {}", nearest.join(", ")),
         };
         Err(usage(format!("no matches for kind \"{kind}\" in version \"{api_version}\"; {near}")))
+    }
+
+    /// Says so where the namespace in use does not exist: an empty list of a typing error looks like any other.
+    pub async fn tell_missing_namespace(&self) {
+        let name = self.namespace();
+        let Ok(resource) = self.lookup("namespaces").await else { return };
+        if let Err(error) = self.get(&resource, "", name).await
+            && error.is(Reason::NotFound)
+        {
+            stdout::say(&format!(
+                "hint: there is no namespace {name}; `strata get namespaces` lists those there are"
+            ));
+        }
     }
 
     /// All pages of a list.

@@ -116,7 +116,7 @@ pub async fn run(session: &Session, args: CreateArgs) -> CliResult {
         let mut options = args.write.options("strata-create");
         options.field_validation = args.validate.validation()?;
         if let Err(error) = create(session, &args.write, &object, &options).await {
-            let about = format!("creating \"{}\"", object.place.file);
+            let about = format!("creating \"{}\"", object.place);
             errors.push(CliError::About { about, error: Box::new(error) });
         }
     }
