@@ -31,8 +31,9 @@ use crate::ownership;
 use crate::pods::{self, PodRef};
 use crate::typed::Typed;
 
-/// Most pods created or deleted in one turn.
-pub const BURST: usize = 500;
+/// Most pods created or deleted in one turn. They are written one after the other, and until the turn is over neither
+/// is the status told nor a deletion of the set heard; so a turn is a fraction of a second, and there are many.
+pub const BURST: usize = 50;
 
 /// The controller. Has no configuration.
 #[derive(Clone, Copy, Debug, Default)]
