@@ -31,9 +31,9 @@ use crate::ownership;
 use crate::pods::{self, PodRef};
 use crate::typed::Typed;
 
-/// Most pods created or deleted in one turn. They are written one after the other, and until the turn is over neither
-/// is the status told nor a deletion of the set heard; so a turn is a fraction of a second, and there are many.
-pub const BURST: usize = 50;
+/// Most pods created or deleted in one turn. Until a turn is over neither is the status told nor a deletion of the set
+/// heard, so a turn is to be a fraction of a second, and there may be many.
+pub const BURST: usize = 100;
 
 /// The controller. Has no configuration.
 #[derive(Clone, Copy, Debug, Default)]
