@@ -1,4 +1,5 @@
-//! Resource quantities: `500m`, `1Gi`, `2e3`. Exact integers in thousandths; larger numbers than fit are refused.
+//! Resource quantities: `500m`, `1Gi`, `2e3`. Exact integers in thousandths; larger numbers than
+//! [`MAX_UNITS`] count as that, as Kubernetes has it.
 //! Source of the grammar: the Kubernetes `resource.Quantity` documentation.
 
 use std::fmt;
@@ -24,6 +25,16 @@ pub struct Quantity {
     milli: i128,
     format: Format,
 }
+
+/// The largest amount in whole units, and with a minus the smallest.
+pub const MAX_UNITS: i64 = i64::MAX;
+/// The same in thousandths.
+const MAX_MILLI: i128 = MAX_UNITS as i128 * 1000;
+/// Digits of a number that is read at all.
+const MAX_DIGITS: usize = 128;
+/// Digits before the point that can matter, and those behind it: the rest is more than the largest amount, or less than
+/// the smallest part.
+const DIGITS: (usize, usize) = (28, 9);
 
 const DECIMAL: [(&str, i32); 9] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15)];
@@ -109,24 +120,38 @@ impl FromStr for Quantity {
     }
 }
 
-/// `number × 10^exponent × factor`, rounded up away from zero; `None` where malformed or over the range.
+/// `number × 10^exponent × factor`, rounded up away from zero and capped at the largest amount; `None` where malformed.
 fn scaled(number: &str, exponent: i32, factor: i128) -> Option<i128> {
     let negative = number.starts_with('-');
-    let digits = number.trim_start_matches(['+', '-']);
+    let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || digits.len() > 40 {
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || digits.len() > MAX_DIGITS {
         return None;
     }
-    let mantissa = format!("{whole}{fraction}").parse::<i128>().ok()?.checked_mul(factor)?;
-    let shift = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
-    let power = 10i128.checked_pow(shift.unsigned_abs());
-    let value = match (shift >= 0, power) {
-        (true, Some(power)) => mantissa.checked_mul(power)?,
-        (true, None) => (mantissa == 0).then_some(0)?,
-        (false, Some(power)) => mantissa / power + i128::from(mantissa % power != 0),
-        (false, None) => i128::from(mantissa != 0),
+    let whole = whole.trim_start_matches('0');
+    let magnitude = if whole.len() > DIGITS.0 {
+        MAX_MILLI
+    } else {
+        // What is cut off below can only matter by not being nothing: it rounds up.
+        let (kept, rest) = fraction.split_at(fraction.len().min(DIGITS.1));
+        let rounded = i128::from(rest.contains(|digit| digit != '0'));
+        let mantissa = format!("0{whole}{kept}").parse::<i128>().ok()?.checked_add(rounded)?;
+        let shift = exponent.checked_sub(i32::try_from(kept.len()).ok()?)?;
+        mantissa.checked_mul(factor).map_or(MAX_MILLI, |amount| shifted(amount, shift))
     };
-    Some(if negative { -value } else { value })
+    Some(if negative { -magnitude } else { magnitude })
+}
+
+/// `amount × 10^shift`, rounded up and capped.
+fn shifted(amount: i128, shift: i32) -> i128 {
+    let value = match (shift >= 0, 10i128.checked_pow(shift.unsigned_abs())) {
+        _ if amount == 0 => 0,
+        (true, Some(power)) => amount.saturating_mul(power),
+        (true, None) => MAX_MILLI,
+        (false, Some(power)) => amount / power + i128::from(amount % power != 0),
+        (false, None) => 1,
+    };
+    value.min(MAX_MILLI)
 }
 
 impl fmt::Display for Quantity {
@@ -181,18 +206,30 @@ mod tests {
 
     #[test]
     fn malformed_quantities_are_refused() {
-        for text in [
-            "",
-            ".",
-            "1.2.3",
-            "1x",
-            "Gi",
-            "1e",
-            "1e99999999999",
-            "--1",
-            "9999999999999999999999999999999999999999Ei",
-        ] {
+        for text in ["", ".", "1.2.3", "1x", "Gi", "1e", "1e99999999999", "--1", "+-1"] {
             assert!(text.parse::<Quantity>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn more_than_the_largest_amount_is_the_largest() {
+        let largest = Quantity::from_units(MAX_UNITS);
+        let long = "9".repeat(60);
+        for text in
+            ["9223372036854775807", "9223372036854775808", "99999999999999999999E", "1e300", "9Ei", &long]
+        {
+            assert_eq!(text.parse::<Quantity>().unwrap(), largest, "{text}");
+            assert_eq!(
+                format!("-{text}").parse::<Quantity>().unwrap(),
+                Quantity::ZERO.minus(largest),
+                "-{text}"
+            );
+        }
+        assert_eq!(format!("{long}Ei").parse::<Quantity>().unwrap(), largest);
+        for (text, amount) in
+            [("1e-300", "1m"), ("0.00000000000000000000000000000000000000001", "1m"), ("0e300", "0")]
+        {
+            assert_eq!(text.parse::<Quantity>().unwrap(), amount.parse().unwrap(), "{text}");
         }
     }
 
