@@ -123,6 +123,29 @@ pub fn of_certificate(der: &[u8]) -> Option<User> {
     (!name.is_empty()).then(|| User::known(name, "", groups))
 }
 
+/// Whom a request asks to be taken for instead of who sent it: `Impersonate-User` and its companions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Impersonation {
+    /// Name.
+    pub name: String,
+    /// Unique id, or empty.
+    pub uid: String,
+    /// Groups.
+    pub groups: Vec<String>,
+}
+
+impl Impersonation {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The user that is meant.
+    pub fn user(self) -> User {
+        if self.name == ANONYMOUS { User::anonymous() } else { User::known(self.name, self.uid, self.groups) }
+    }
+}
+
 /// The token of an `Authorization` header, if it is of the bearer kind.
 pub fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.trim().split_once(' ')?;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::authn::{self, Tokens, User};
+use crate::authn::{self, Impersonation, Tokens, User};
+use crate::authz::{self, Attributes};
 use crate::pipeline::api::Api;
-use crate::refusal::{Outcome, Refusal, too_many_requests};
+use crate::refusal::{Outcome, Refusal, bad_request, too_many_requests};
 use crate::telemetry::Telemetry;
 use strata_model::status::{Reason, Status};
 
@@ -64,6 +65,28 @@ impl Gate {
             (None, Some(user)) => Ok(Arc::clone(user)),
             (None, None) => Ok(Arc::new(User::anonymous())),
         }
+    }
+
+    /// As whom the request acts: who asks, or whom they may act as.
+    ///
+    /// # Errors
+    /// `Forbidden` where they may not; `BadRequest` for groups or a uid without a user.
+    pub fn acting(&self, who: Arc<User>, asked: Impersonation) -> Outcome<Arc<User>> {
+        if asked.is_empty() {
+            return Ok(who);
+        }
+        if asked.name.is_empty() {
+            return Err(bad_request("to impersonate groups or a uid, name a user too (Impersonate-User)"));
+        }
+        let groups = asked.groups.iter().map(|group| ("groups", group));
+        for (resource, name) in [("users", &asked.name)].into_iter().chain(groups) {
+            let attributes =
+                Attributes { verb: "impersonate", group: "", resource, subresource: "", namespace: "", name };
+            if !authz::allows(&who, &attributes) {
+                return Err(authz::denied(&who, &attributes));
+            }
+        }
+        Ok(Arc::new(asked.user()))
     }
 
     /// Room for one request.

@@ -57,6 +57,30 @@ async fn who_one_is_decides_what_one_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_may_acts_as_another_and_nobody_by_accident() {
+    let server = TestServer::start().await;
+    let (admin, eve) = (Rest::admin(&server), Rest::with_token(&server, TOKEN));
+    let scheduler =
+        [("Impersonate-User", "system:controller:scheduler"), ("Impersonate-Group", "system:controllers")];
+    let as_whom =
+        async |rest: &Rest, path: &str, headers: &[(&str, &str)]| rest.send("GET", path, headers, "").await;
+    assert_eq!(as_whom(&admin, PODS, &scheduler).await.code, 200);
+    assert_eq!(as_whom(&admin, MAPS, &scheduler).await.code, 403);
+    let denied = as_whom(&admin, MAPS, &[("Impersonate-User", "dora")]).await.json();
+    assert!(denied["message"].as_str().unwrap().contains("User \"dora\" cannot list"), "{denied}");
+    let anonymous = [("Impersonate-User", "system:anonymous")];
+    assert_eq!(as_whom(&admin, "/apis", &anonymous).await.code, 403);
+    assert_eq!(as_whom(&admin, MAPS, &[("Impersonate-Group", "system:masters")]).await.code, 400);
+    let raised = [("Impersonate-User", "root"), ("Impersonate-Group", "system:masters")];
+    let refused = as_whom(&eve, MAPS, &raised).await.json();
+    assert!(
+        refused["message"].as_str().unwrap().contains("cannot impersonate resource \"users\""),
+        "{refused}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_changes_nothing_writes_nothing() {
     let server = TestServer::start().await;
     let admin = Rest::admin(&server);

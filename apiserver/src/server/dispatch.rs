@@ -14,6 +14,7 @@ use tower_http::CompressionLevel;
 use tower_http::compression::{Compression, Predicate};
 use tracing::{Instrument, info_span};
 
+use crate::authn::Impersonation;
 use crate::gate::{Gate, MAX_BODY_BYTES, Peer, REQUEST_TIMEOUT, unauthorized};
 use crate::grpc::discovery::DiscoveryService;
 use crate::grpc::maintenance::MaintenanceService;
@@ -108,7 +109,8 @@ impl Site {
     async fn identified(&self, peer: &Peer, mut request: Request<Body>, id: &str) -> Response<Body> {
         let is_grpc = header(request.headers(), CONTENT_TYPE).starts_with("application/grpc");
         let authorization = request.headers().get(AUTHORIZATION).map(|v| v.to_str().unwrap_or_default());
-        let user = match self.gate.authenticate(peer, authorization) {
+        let known = self.gate.authenticate(peer, authorization);
+        let user = match known.and_then(|who| self.gate.acting(who, impersonation(request.headers()))) {
             Ok(user) => user,
             Err(refusal) if is_grpc => return to_rpc(&refusal).into_http(),
             Err(refusal) => return respond::refusal(&refusal),
@@ -172,6 +174,17 @@ async fn compressed(answer: Response<Body>, encodings: Option<HeaderValue>) -> R
     match service.oneshot(asked).await {
         Ok(answer) => answer.map(Body::new),
         Err(never) => match never {},
+    }
+}
+
+/// Whom the request asks to be taken for.
+fn impersonation(headers: &HeaderMap) -> Impersonation {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    Impersonation {
+        name: one("impersonate-user"),
+        uid: one("impersonate-uid"),
+        groups: headers.get_all("impersonate-group").iter().map(text).collect(),
     }
 }
 
