@@ -255,6 +255,20 @@ async fn a_flipped_bit_is_found_and_named() {
 }
 
 #[tokio::test]
+async fn a_log_without_room_for_its_title_is_damaged_not_unreadable() {
+    for length in [0, 100, 511] {
+        let (memory, _) = written().await;
+        let logs: Vec<_> = memory.files().into_iter().filter(|(name, _)| name.ends_with(".log")).collect();
+        let (name, _) = logs.last().unwrap();
+        assert!(memory.cut(name, length));
+        match open(&memory).err() {
+            Some(OpenError::Engine(EngineError::Corrupt { file, offset: 0, .. })) => assert_eq!(&file, name),
+            other => panic!("{length}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn damage_never_passes_for_data() {
     let (pristine, want) = written().await;
     let store = open(&pristine).unwrap();

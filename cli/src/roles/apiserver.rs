@@ -81,7 +81,7 @@ pub struct ServerArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum ApiserverError {
     /// The store cannot be opened.
-    #[error("cannot open the store in {place}")]
+    #[error("cannot open the store in {place}{}", hint(.source))]
     Open {
         /// Its directory, or etcd's servers.
         place: String,
@@ -92,6 +92,19 @@ pub enum ApiserverError {
     /// Standard output should be the socket to listen on, and is not.
     #[error("the socket that {} promises cannot be used", child::LISTENER)]
     Inherited(#[source] io::Error),
+}
+
+/// What a person can do about it.
+fn hint(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::NewerFormat { .. } => {
+            " (it was left as it is; use the version that wrote it or a newer one, or another directory)"
+        }
+        OpenError::Engine(error) if error.class() == Class::Corrupt => {
+            " (it was left as it is; restore a backup of the directory, or begin anew in another one)"
+        }
+        _ => "",
+    }
 }
 
 /// Serves until told to stop.

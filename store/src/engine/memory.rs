@@ -156,6 +156,20 @@ impl Memory {
         true
     }
 
+    /// Cuts a file off, as a copy that broke off does. Gives whether there is such a file.
+    pub fn cut(&self, file: &str, length: u64) -> bool {
+        let inner = locked(&self.inner);
+        let Some(content) = inner.names.get(file).and_then(|id| inner.contents.get(id)) else {
+            return false;
+        };
+        let Content { length: allocated, seen, durable, .. } = &mut *locked(content);
+        *allocated = length;
+        for bytes in [seen, durable] {
+            bytes.truncate(length as usize);
+        }
+        true
+    }
+
     /// Names of the files, with the bytes that were written to each.
     #[must_use]
     pub fn files(&self) -> Vec<(String, u64)> {

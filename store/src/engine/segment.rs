@@ -118,6 +118,9 @@ impl Segment {
         let name = file_name(number);
         let corrupt =
             |what: &str| EngineError::Corrupt { file: name.clone(), offset: 0, what: what.to_owned() };
+        if file.length() < ALIGN {
+            return Err(corrupt("the segment is too short for a title"));
+        }
         let mut bytes = vec![0; ALIGN as usize];
         file.read_at(&mut bytes, 0).map_err(|error| io_error("read", &name, error))?;
         let header = Header::read(&bytes).filter(|header| header.kind == Kind::Segment);
