@@ -131,7 +131,10 @@ pub async fn reconciler<R: Reconcile>(
     let mut work = std::pin::pin!(work);
     let ended = tokio::select! {
         () = shutdown => None,
-        () = &mut work => Some(ended(name, "workers", "without a reason")),
+        () = &mut work => Some(match lost(&leads, &mut parts).await {
+            Some(part) => why(name, part),
+            None => ended(name, "workers", "without a reason"),
+        }),
         Some(part) = parts.join_next() => Some(why(name, part)),
     };
     let led = *leads.borrow();
@@ -146,6 +149,12 @@ pub async fn reconciler<R: Reconcile>(
         Lease::release(&client, name, &identity).await;
     }
     Ok(())
+}
+
+/// Workers end as soon as their process does not lead any more, which may be before the lease has said why: its end is
+/// waited for then.
+async fn lost(leads: &watch::Receiver<bool>, parts: &mut JoinSet<Part>) -> Option<Result<Part, JoinError>> {
+    if *leads.borrow() { None } else { parts.join_next().await }
 }
 
 async fn endless(name: &'static str, part: impl Future<Output = ()>) -> Part {
