@@ -22,7 +22,7 @@ use crate::controller::{Action, EventType, Next, Note, Propagation, Target};
 
 /// An end that is promised this much later than wanted is not promised anew.
 const STOP_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
-/// The grace for containers of which nobody knows the pod any more, in seconds.
+/// The longest grace for containers of which nobody knows the pod any more.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 
 /// All that the plan for a pod depends on.
@@ -109,13 +109,18 @@ pub fn remembered(pod: &Pod, node: &NodeFacts) -> Vec<(Launch, Timestamp)> {
     running.collect()
 }
 
-/// The plan for containers whose pod is gone: all of it ends and is removed.
-pub fn plan_gone(pod: &str, containers: &[ObservedContainer]) -> PodPlan {
+/// The plan for containers whose pod is gone: all of it ends and is removed. `grace` is what the pod had granted.
+pub fn plan_gone(
+    pod: &str,
+    containers: &[ObservedContainer],
+    grace: impl Fn(&ContainerKey) -> Duration,
+) -> PodPlan {
     let mut plan = PodPlan::default();
     for container in containers.iter().filter(|container| !container.is_over()) {
         plan.note("PodGone", format!("{} ends, since its pod does not exist any more", container.key));
         if container.stop_by.is_none() {
-            plan.effects.push(Effect::Stop { key: container.key.clone(), grace: ORPHAN_GRACE });
+            let grace = grace(&container.key).min(ORPHAN_GRACE);
+            plan.effects.push(Effect::Stop { key: container.key.clone(), grace });
         }
     }
     if plan.notes.is_empty() {

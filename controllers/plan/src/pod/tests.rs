@@ -99,7 +99,7 @@ impl Scene {
         let Some(pod) = self.world.get(&builtin::POD.id, &self.key) else {
             return match self.containers.is_empty() {
                 true => PodPlan::default(),
-                false => plan_gone(&self.uid, &self.containers),
+                false => plan_gone(&self.uid, &self.containers, |_| Duration::from_secs(3)),
             };
         };
         let mut observed = Observed {

@@ -87,7 +87,7 @@ fn containers_of_a_pod_that_is_gone_end_and_are_removed() {
         scene.world.vanish(&builtin::POD, &scene.key);
         scene.settle();
         assert_eq!(scene.running(), ["c/0"], "politely");
-        scene.pass(30);
+        scene.pass(3);
         scene.settle();
         assert!(scene.containers.is_empty());
     });

@@ -165,7 +165,7 @@ impl Holder {
     async fn end(&self, pod: &str) -> Result<(), ReconcileError> {
         self.prober.forget(pod);
         let containers = self.containers(pod).await?;
-        let plan = plan::plan_gone(pod, &containers);
+        let plan = plan::plan_gone(pod, &containers, |key| self.runtime.grace(key));
         self.effects(plan.effects).await?;
         if containers.iter().all(ObservedContainer::is_over) {
             self.index.remove(pod);
