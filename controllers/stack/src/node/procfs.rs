@@ -1,9 +1,10 @@
 //! Processes as the kernel tells of them: identities that survive pid reuse, descendants, and processes that
-//! carry a mark in their environment. It must never know pods or containers.
+//! carry a mark. It must never know pods or containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub struct Identity {
 struct Stat {
     state: char,
     parent: i32,
+    /// The controlling terminal; 0 for none.
+    terminal: i32,
     start: u64,
 }
 
@@ -94,15 +97,19 @@ pub fn descendants(root: i32) -> Vec<Identity> {
     found
 }
 
-/// All processes of ours whose initial environment holds the entry `mark` (`NAME=value`).
-pub fn marked(mark: &str) -> Vec<Identity> {
-    pids()
-        .filter_map(|pid| {
-            let identity = Identity::of(pid)?;
-            let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()).then_some(identity)
-        })
-        .collect()
+/// All live processes of ours that carry a mark, and all that descend from them. The mark is the entry `mark`
+/// (`NAME=value`) in the initial environment, which a program may clear, or a current directory in `dir` without a
+/// terminal: a person may look around there.
+pub fn marked(mark: &str, dir: &Path) -> BTreeSet<Identity> {
+    let carries = |pid: i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+            || (fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|current| current.starts_with(dir))
+                && stat(pid).is_some_and(|stat| stat.terminal == 0))
+    };
+    let own: Vec<Identity> = pids().filter_map(Identity::of).filter(|found| carries(found.pid)).collect();
+    let below = own.iter().flat_map(|found| descendants(found.pid));
+    below.chain(own.iter().copied()).filter(|found| found.is_alive()).collect()
 }
 
 /// All process ids that `/proc` shows.
@@ -121,20 +128,23 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    // state is field 3 and parent field 4 of the manual's numbering; the start time is field 22.
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Stat { state, parent, start })
+    // state is field 3 and parent field 4 of the manual's numbering; the terminal is field 7, the start time 22.
+    let terminal = fields.nth(2)?.parse().ok()?;
+    let start = fields.nth(14)?.parse().ok()?;
+    Some(Stat { state, parent, terminal, start })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{Identity, descendants, marked, parse_stat};
 
     #[test]
     fn a_command_name_with_brackets_and_spaces_does_not_shift_the_fields() {
         let stat =
             parse_stat("12 (a) b (c) S 7 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2").unwrap();
-        assert_eq!((stat.state, stat.parent, stat.start), ('S', 7, 98765));
+        assert_eq!((stat.state, stat.parent, stat.terminal, stat.start), ('S', 7, 0, 98765));
         assert!(parse_stat("12 (cut").is_none());
     }
 
@@ -155,9 +165,36 @@ mod tests {
         let pid = i32::try_from(child.id()).unwrap();
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(descendants(me).iter().any(|found| found.pid == pid));
-        assert_eq!(marked(&mark).iter().map(|found| found.pid).collect::<Vec<_>>(), [pid]);
+        assert_eq!(
+            marked(&mark, Path::new("/nowhere")).iter().map(|found| found.pid).collect::<Vec<_>>(),
+            [pid]
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!descendants(me).iter().any(|found| found.pid == pid));
+    }
+
+    #[test]
+    fn processes_that_cleared_their_environment_are_found_by_where_they_are_or_descend_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let mut shell = std::process::Command::new("setsid")
+            .args(["sh", "-c", "(cd / && exec sleep 60) & echo; wait"])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .current_dir(&dir)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(shell.id()).unwrap();
+        // Its line says that it has started the other.
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let found = marked("NO_SUCH_MARK=1", &dir);
+        assert!(found.iter().any(|found| found.pid == pid), "by its directory");
+        assert_eq!(found.len(), 2, "and its child: {found:?}");
+        for process in found {
+            process.signal(rustix::process::Signal::KILL).unwrap();
+        }
+        shell.wait().unwrap();
     }
 }

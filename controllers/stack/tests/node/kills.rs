@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use strata_plan::pod::observed::{ContainerState, ExitReason, StopCause};
-use strata_stack::node::attempt::{AttemptDir, Facts};
+use strata_stack::node::attempt::{AttemptDir, Facts, mark};
 use strata_stack::node::runtime::Runtime;
 
 use crate::harness::{Bench, LIMIT, Test, launch, processes, until};
@@ -98,16 +98,18 @@ async fn an_end_without_an_agent_is_found_later() {
 
 async fn a_supervisor_lost_without_an_agent_is_found_later() {
     let mut bench = Bench::new();
-    let key = bench.sh("setsid sleep 600 & sleep 600");
+    let key = bench.sh("setsid sleep 600 & setsid env -i sleep 600 & sleep 600");
     bench.running(&key).await;
     let shim = bench.shim(&key);
-    until(|| processes(&key).len() == 3).await;
+    let dir = bench.dir(&key);
+    let all = || strata_stack::node::procfs::marked(&mark(&key), dir.path()).len();
+    until(|| all() == 4).await;
     bench.reopen();
     shim.signal(Signal::KILL).unwrap();
     until(|| !shim.is_alive()).await;
     bench.reopen();
     assert_eq!(bench.exit(&key).await.reason, ExitReason::ContainerStatusUnknown);
-    until(|| processes(&key).is_empty()).await;
+    until(|| all() == 0).await;
 }
 
 async fn an_attempt_that_never_came_up_is_written_off_once() {
@@ -137,5 +139,5 @@ async fn an_attempt_that_never_came_up_is_written_off_once() {
     std::io::Write::write_all(&mut late.stdin.take().unwrap(), order).unwrap();
     assert!(late.wait().unwrap().success());
     assert_eq!(bench.state(&key), Some(ContainerState::Exited(exit)));
-    assert!(strata_stack::node::procfs::marked("STRATA_LATE=1").is_empty());
+    assert!(strata_stack::node::procfs::marked("STRATA_LATE=1", dir.path()).is_empty());
 }

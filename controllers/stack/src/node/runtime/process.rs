@@ -157,7 +157,7 @@ impl Shared {
         } else if record.shim.is_none() {
             "the agent ended before the container's supervisor was up"
         } else {
-            "the container's supervisor was ended; its processes ended with it"
+            "the container's supervisor was ended; what was found of its processes was ended too"
         };
         self.sweep(key);
         let exit = Exit {
@@ -177,9 +177,9 @@ impl Shared {
 
     /// Ends every process that carries the attempt's mark.
     fn sweep(&self, key: &ContainerKey) {
-        let mark = attempt::mark(key);
+        let (mark, dir) = (attempt::mark(key), self.dir(key));
         for _ in 0..SWEEPS {
-            let left = procfs::marked(&mark);
+            let left = procfs::marked(&mark, dir.path());
             if left.is_empty() {
                 return;
             }
@@ -189,7 +189,7 @@ impl Shared {
                 }
             }
         }
-        let left = procfs::marked(&mark).iter().map(|process| process.pid).collect::<Vec<_>>();
+        let left = procfs::marked(&mark, dir.path()).iter().map(|process| process.pid).collect::<Vec<_>>();
         if !left.is_empty() {
             warn!(%key, pids = ?left, "processes that were left behind do not end");
         }
