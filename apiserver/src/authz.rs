@@ -36,12 +36,14 @@ enum Who {
 }
 
 /// One rule: who may use which verbs on which `resource[/subresource]`, in one namespace or (empty) everywhere.
-/// `*` stands for all verbs, or for all resources including their subresources.
+/// `*` stands for all verbs, or for all resources including their subresources. With `own` it covers only objects
+/// named like the node that asks, or like one of the simulated nodes that its agent holds.
 struct Rule {
     who: Who,
     verbs: &'static [&'static str],
     resources: &'static [&'static str],
     namespace: &'static str,
+    own: bool,
 }
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -54,7 +56,7 @@ const fn group(
     verbs: &'static [&'static str],
     resources: &'static [&'static str],
 ) -> Rule {
-    Rule { who: Who::Group(name), verbs, resources, namespace: "" }
+    Rule { who: Who::Group(name), verbs, resources, namespace: "", own: false }
 }
 
 const fn user(
@@ -62,8 +64,19 @@ const fn user(
     verbs: &'static [&'static str],
     resources: &'static [&'static str],
 ) -> Rule {
-    Rule { who: Who::User(name), verbs, resources, namespace: "" }
+    Rule { who: Who::User(name), verbs, resources, namespace: "", own: false }
 }
+
+const fn own(
+    verbs: &'static [&'static str],
+    resources: &'static [&'static str],
+    namespace: &'static str,
+) -> Rule {
+    Rule { who: Who::Group(NODES), verbs, resources, namespace, own: true }
+}
+
+/// What the names of node identities begin with.
+const NODE_PREFIX: &str = "system:node:";
 
 const DEPLOYMENT: &str = "system:controller:deployment";
 const REPLICASET: &str = "system:controller:replicaset";
@@ -80,15 +93,32 @@ static RULES: &[Rule] = &[
         &["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"],
     ),
     // A node agent holds pods to its machine and reports on them, on itself and by events.
-    group(NODES, READ, &["pods", "namespaces", "configmaps", "secrets", "serviceaccounts"]),
+    // Secrets and configuration are read by name, as a pod asks for them, never listed.
+    group(NODES, READ, &["pods", "nodes"]),
+    group(NODES, &["get"], &["namespaces", "configmaps", "secrets", "serviceaccounts"]),
     group(NODES, &["delete"], &["pods"]),
-    group(NODES, STATUS, &["pods/status", "nodes/status"]),
-    group(NODES, &["get", "list", "watch", "create", "update", "patch"], &["nodes"]),
+    group(NODES, STATUS, &["pods/status"]),
+    group(NODES, &["create"], &["nodes"]),
+    own(&["update", "patch"], &["nodes"], ""),
+    own(STATUS, &["nodes/status"], ""),
     group(NODES, &["create", "patch", "update"], &["events"]),
-    Rule { who: Who::Group(NODES), verbs: WRITE, resources: &["leases"], namespace: "kube-node-lease" },
+    Rule {
+        who: Who::Group(NODES),
+        verbs: &["get", "list", "watch", "create"],
+        resources: &["leases"],
+        namespace: "kube-node-lease",
+        own: false,
+    },
+    own(&["update", "patch", "delete"], &["leases"], "kube-node-lease"),
     // Every controller reports by events, and elects its leader in kube-system.
     group(CONTROLLERS, &["create", "patch", "update"], &["events"]),
-    Rule { who: Who::Group(CONTROLLERS), verbs: WRITE, resources: &["leases"], namespace: "kube-system" },
+    Rule {
+        who: Who::Group(CONTROLLERS),
+        verbs: WRITE,
+        resources: &["leases"],
+        namespace: "kube-system",
+        own: false,
+    },
     user(DEPLOYMENT, CHANGE, &["deployments"]),
     user(DEPLOYMENT, STATUS, &["deployments/status"]),
     user(DEPLOYMENT, WRITE, &["replicasets"]),
@@ -130,7 +160,18 @@ fn covers(rule: &Rule, asked: &Attributes<'_>) -> bool {
 
 /// Whether the user may do it.
 pub fn allows(who: &User, asked: &Attributes<'_>) -> bool {
-    RULES.iter().any(|rule| concerns(rule, who) && covers(rule, asked))
+    RULES
+        .iter()
+        .any(|rule| concerns(rule, who) && covers(rule, asked) && (!rule.own || is_own(who, asked.name)))
+}
+
+/// Whether a node asks about itself: its name, or that name with a number for the nodes that one agent simulates.
+fn is_own(who: &User, name: &str) -> bool {
+    let rest = who.name.strip_prefix(NODE_PREFIX).and_then(|node| name.strip_prefix(node));
+    rest.is_some_and(|rest| {
+        let number = rest.strip_prefix('-').unwrap_or("");
+        rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    })
 }
 
 /// Verbs and `resource[/subresource]`s.
@@ -205,6 +246,21 @@ mod tests {
         let node = of("system:node:n1", NODES);
         assert!(allows(&node, &ask("patch", "pods", "status", "a")));
         assert!(!allows(&node, &ask("create", "deployments", "", "a")));
+        assert!(
+            allows(&node, &ask("get", "secrets", "", "a"))
+                && !allows(&node, &ask("list", "secrets", "", "a"))
+        );
+        for (name, allowed) in
+            [("n1", true), ("n1-12", true), ("n1-", false), ("n1-a", false), ("n12", false)]
+        {
+            let patch = |resource, subresource, namespace| Attributes {
+                name,
+                ..ask("patch", resource, subresource, namespace)
+            };
+            assert_eq!(allows(&node, &patch("nodes", "", "")), allowed, "{name}");
+            assert_eq!(allows(&node, &patch("nodes", "status", "")), allowed, "{name}");
+            assert_eq!(allows(&node, &patch("leases", "", "kube-node-lease")), allowed, "{name}");
+        }
         assert!(allows(&of("root", MASTERS), &ask("delete", "anything", "at/all", "")));
         assert!(!allows(&of("eve", "people"), &ask("list", "pods", "", "a")));
     }
