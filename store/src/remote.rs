@@ -117,11 +117,13 @@ impl Remote {
     async fn newest(&self) -> Result<Revision, EngineError> {
         let deadline = Instant::now() + READ_LIMIT;
         let request = RangeRequest { key: self.layout.last(), ..RangeRequest::default() };
+        // Taken before asking: while the answer is under way the watch may pass it.
+        let seen_before = self.seen.borrow().at;
         let answer: RangeResponse =
             self.members.call_until(RANGE, request, deadline).await.map_err(|error| error.of_read())?;
         let at = answer.kvs.first().map_or(self.line.first, |kv| kv.mod_revision);
         let newest = wire::revision(&answer.header);
-        if newest < self.seen.borrow().at {
+        if newest < seen_before {
             let what = format!("its history ends at {newest}, before what was read from it");
             return Err(EngineError::Corrupt { file: "etcd".to_owned(), offset: 0, what });
         }
