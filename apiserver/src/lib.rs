@@ -41,6 +41,8 @@ pub mod types;
 
 pub mod storage;
 
+pub mod fence;
+
 pub mod selection;
 
 pub mod strategy;

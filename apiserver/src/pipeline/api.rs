@@ -16,7 +16,7 @@ use strata_store::store::Store;
 use strata_store::txn::{Committed, Condition, Txn};
 
 use super::nodes::Nodes;
-use super::request::Target;
+use super::request::{Caller, Target};
 use crate::refusal::{self, Outcome, about};
 use crate::storage;
 use crate::strategy::Moment;
@@ -74,6 +74,22 @@ impl Api {
                 Err(refusal::of_commit(&error))
             }
         }
+    }
+
+    /// Commits what a caller writes, under its fence if it has one.
+    pub async fn commit_for(&self, caller: &Caller, txn: Txn) -> Outcome<Result<Committed, Lost>> {
+        let Some(fence) = &caller.fence else { return self.commit(txn).await };
+        let key = fence.key();
+        let itself = txn.conditions.iter().any(|(own, _)| *own == key);
+        for _ in 0..MAX_ATTEMPTS {
+            let condition = fence.holds(&self.latest().await?)?;
+            match self.commit(txn.clone().when(key.clone(), condition)).await? {
+                // Renewed meanwhile, or taken: look again.
+                Err(lost) if lost.key == key && !itself => {}
+                decided => return Ok(decided),
+            }
+        }
+        Err(refusal::timeout("the lease that fences this write changed again and again; try again"))
     }
 
     /// The condition that lets an object come into a namespace: it is there, not about to go, and stays so until the

@@ -79,7 +79,7 @@ impl Api {
                 txn = txn.when(namespace, condition);
             }
             let txn = txn.put(key, storage::stamped(&object)?).cause(cause(caller, "create", &options.cause));
-            match self.commit(txn).await? {
+            match self.commit_for(caller, txn).await? {
                 Ok(committed) => {
                     let stored = committed.records.into_iter().flatten().next();
                     let bytes = stored.map_or_else(Bytes::new, |record| record.value.clone());

@@ -73,7 +73,7 @@ impl Api {
     async fn take_away(&self, caller: &Caller, record: &Record, why: &str) -> Outcome<bool> {
         let key = record.key.clone();
         let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
-        Ok(self.commit(txn.cause(cause(caller, "delete", why))).await?.is_ok())
+        Ok(self.commit_for(caller, txn.cause(cause(caller, "delete", why))).await?.is_ok())
     }
 
     /// Deletes all objects that are selected; answers them as they were.

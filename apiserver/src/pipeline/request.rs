@@ -9,6 +9,7 @@ use strata_model::resource::Verb;
 
 use crate::authn::User;
 use crate::authz::{self, Attributes};
+use crate::fence::Fence;
 use crate::refusal::{Outcome, invalid_options, method_not_allowed};
 use crate::types::catalogue::Served;
 
@@ -26,13 +27,20 @@ pub struct Caller {
     pub request: String,
     /// The client's program, which manages what it writes where a write names no manager.
     pub agent: String,
+    /// The term of a lease that its writes are fenced with, if it named one.
+    pub fence: Option<Fence>,
 }
 
 impl Caller {
     /// The server itself.
     pub fn server(task: &str) -> Self {
         let user = User::known("system:apiserver", "", vec![authz::MASTERS.to_owned()]);
-        Self { user: Arc::new(user), request: task.to_owned(), agent: "strata-apiserver".to_owned() }
+        Self {
+            user: Arc::new(user),
+            request: task.to_owned(),
+            agent: "strata-apiserver".to_owned(),
+            fence: None,
+        }
     }
 
     /// The program that a `User-Agent` header tells of: what stands before its first `/`.

@@ -176,7 +176,7 @@ impl Api {
             Txn::new().when(key.clone(), Condition::At(record.modified)).cause(cause(caller, verb, why));
         let due = deletion::is_due(&target.served, new);
         let txn = if due { txn.delete(key) } else { txn.put(key, storage::stamped(new)?) };
-        let Ok(committed) = self.commit(txn).await? else { return Ok(None) };
+        let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
         if due {
             let mut last = new.clone();
             let metadata = crate::value::child(&mut last, "metadata");

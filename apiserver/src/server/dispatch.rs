@@ -15,6 +15,7 @@ use tower_http::compression::{Compression, Predicate};
 use tracing::{Instrument, info_span};
 
 use crate::authn::Impersonation;
+use crate::fence::Fence;
 use crate::gate::{Gate, MAX_BODY_BYTES, Peer, REQUEST_TIMEOUT, unauthorized};
 use crate::grpc::discovery::DiscoveryService;
 use crate::grpc::maintenance::MaintenanceService;
@@ -25,6 +26,7 @@ use crate::refusal;
 use crate::rest::discovery::Discovery;
 use crate::rest::facade::Rest;
 use crate::rest::respond;
+use strata_wire::FENCE_HEADER;
 use strata_wire::convert::to_rpc;
 use strata_wire::v1::discovery_server::DiscoveryServer;
 use strata_wire::v1::maintenance_server::MaintenanceServer;
@@ -117,7 +119,14 @@ impl Site {
         };
         tracing::Span::current().record("user", user.name.as_str());
         let agent = Caller::program(header(request.headers(), USER_AGENT));
-        let caller = Caller { user, request: id.to_owned(), agent };
+        let fence =
+            match request.headers().get(FENCE_HEADER).map(|v| Fence::parse(v.to_str().unwrap_or_default())) {
+                None => None,
+                Some(Ok(fence)) => Some(fence),
+                Some(Err(refusal)) if is_grpc => return to_rpc(&refusal).into_http(),
+                Some(Err(refusal)) => return respond::refusal(&refusal),
+            };
+        let caller = Caller { user, request: id.to_owned(), agent, fence };
         if is_grpc {
             let open = OPEN_METHODS.iter().any(|method| request.uri().path().starts_with(method));
             if caller.user.is_anonymous() && !open {

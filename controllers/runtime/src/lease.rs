@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_client::client::Client;
 use strata_client::error::{Class, ClientError};
+use strata_client::fence::{Fence, Term};
 use strata_client::options::{GetOptions, Patch, WriteOptions};
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::builtin;
@@ -38,14 +39,24 @@ pub struct Lease {
     key: ObjectKey,
     identity: String,
     election: Election,
-    /// uid, resourceVersion and transitions of the lease as last seen.
-    seen: Option<(String, String, u64)>,
+    fence: Fence,
+    seen: Option<Seen>,
+}
+
+/// The lease as last seen.
+struct Seen {
+    uid: String,
+    resource_version: String,
+    transitions: u64,
+    acquired: String,
 }
 
 impl Lease {
-    /// A candidate of this identity; see [`Election::new`] for what an identity is.
-    pub fn new(client: Client, shared: Arc<Shared>, name: &str, identity: &str) -> Self {
+    /// A candidate of this identity; see [`Election::new`] for what an identity is. While it leads, writes of the
+    /// clients of this fence are made in its term.
+    pub fn new(client: Client, shared: Arc<Shared>, name: &str, identity: &str, fence: Fence) -> Self {
         Self {
+            fence,
             client,
             shared,
             key: ObjectKey::new(NAMESPACE, name),
@@ -64,6 +75,9 @@ impl Lease {
         tokio::select! {
             () = self.acquire() => {}
             _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        }
+        if let Err(error) = self.fence.set(&self.term()) {
+            return Err(self.lost(error.to_string()));
         }
         tracing::info!(lease = %self.key, identity = self.identity, "leading");
         leads.send_replace(true);
@@ -140,6 +154,16 @@ impl Lease {
         }
     }
 
+    /// The term that began when the lease was taken last.
+    fn term(&self) -> Term {
+        Term {
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
+            acquired: self.seen.as_ref().map(|seen| seen.acquired.clone()).unwrap_or_default(),
+            holder: self.identity.clone(),
+        }
+    }
+
     fn lost(&self, why: String) -> LeaseLost {
         LeaseLost { name: self.key.name.clone(), why }
     }
@@ -147,15 +171,16 @@ impl Lease {
     /// One look and, where it is ours to take, one write.
     async fn attempt(&mut self) -> Result<Step, ClientError> {
         let asked = self.shared.now();
+        let leads = self.election.leads(asked);
         // A renewal needs no look: the revision of our own last write is the precondition.
-        let step = match (&self.seen, self.election.leads(asked)) {
+        let step = match (&self.seen, leads) {
             (Some(_), true) => Step::Take(false),
             _ => self.look(asked).await?,
         };
         let written = match step {
             Step::Wait(_) => return Ok(step),
             Step::Create => self.create().await,
-            Step::Take(change) => self.take(change).await,
+            Step::Take(change) => self.take(change, leads).await,
         };
         match written {
             Ok(object) => {
@@ -190,8 +215,14 @@ impl Lease {
 
     fn remember(&mut self, object: &Object) {
         let meta = object.meta();
-        let transitions = object.to_value().ok().and_then(|v| v["spec"]["leaseTransitions"].as_u64());
-        self.seen = Some((meta.uid.clone(), meta.resource_version.clone(), transitions.unwrap_or(0)));
+        let value = object.to_value().unwrap_or(Value::Null);
+        let spec = &value["spec"];
+        self.seen = Some(Seen {
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            transitions: spec["leaseTransitions"].as_u64().unwrap_or(0),
+            acquired: spec["acquireTime"].as_str().unwrap_or_default().to_owned(),
+        });
     }
 
     async fn create(&self) -> Result<Object, ClientError> {
@@ -209,18 +240,22 @@ impl Lease {
         Ok(written.object)
     }
 
-    async fn take(&self, change: bool) -> Result<Object, ClientError> {
+    /// Writes ourselves into the lease. `change`: another held it; `leads`: the term goes on. A process that takes the
+    /// lease of its own identity back begins a new term, so that nothing of the process before it is still let in.
+    async fn take(&self, change: bool, leads: bool) -> Result<Object, ClientError> {
         let now = micro_time(Timestamp::now());
         let mut spec = json!({
             "holderIdentity": self.identity, "leaseDurationSeconds": LEASE_DURATION.as_secs(), "renewTime": now,
         });
         let mut metadata = json!({});
-        if let Some((uid, resource_version, transitions)) = &self.seen {
-            metadata = json!({"uid": uid, "resourceVersion": resource_version});
+        if let Some(seen) = &self.seen {
+            metadata = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
             if change {
-                spec["acquireTime"] = json!(now);
-                spec["leaseTransitions"] = json!(transitions + 1);
+                spec["leaseTransitions"] = json!(seen.transitions + 1);
             }
+        }
+        if !leads {
+            spec["acquireTime"] = json!(now);
         }
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
         let written = self.client.patch(&builtin::LEASE, &self.key, "", &patch, &self.options()).await?;

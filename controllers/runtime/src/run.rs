@@ -101,7 +101,8 @@ pub async fn reconciler<R: Reconcile>(
     let watches = Watches::new(client.clone());
     let (recorder, telling) = Recorder::new(client.clone(), name);
     let deadline = Instant::now() + FAR;
-    let context = Context { client: client.clone(), recorder, shared: Arc::clone(&shared), deadline };
+    let (fenced, fence) = client.fenced();
+    let context = Context { client: fenced, recorder, shared: Arc::clone(&shared), deadline };
     let (stop, stopping) = watch::channel(false);
     let (leading, leads) = watch::channel(options.identity.is_none());
 
@@ -119,7 +120,7 @@ pub async fn reconciler<R: Reconcile>(
     // Without a lease the sender is kept here, so that the workers do not take its end for theirs.
     let always = match &options.identity {
         Some(identity) => {
-            let lease = Lease::new(client.clone(), Arc::clone(&shared), name, identity);
+            let lease = Lease::new(client.clone(), Arc::clone(&shared), name, identity, fence);
             let part = lease.run(leading, stopping.clone());
             parts.spawn(async move { ("lease", part.await.map_err(RunError::from)) });
             None

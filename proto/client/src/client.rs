@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::ResourceType;
+use strata_wire::FENCE_HEADER;
 use strata_wire::convert;
 use strata_wire::v1;
 use strata_wire::v1::discovery_client::DiscoveryClient;
@@ -18,6 +19,7 @@ use tonic::{Request, Streaming};
 use crate::config::ClientConfig;
 use crate::connect::{Channels, MAX_MESSAGE, SetupError};
 use crate::error::ClientError;
+use crate::fence::Fence;
 use crate::options::{
     DeleteOptions, Deleted, GetOptions, List, ListOptions, LogOptions, Patch, Projection, StoreStatus,
     Version, WriteOptions, Written,
@@ -31,17 +33,28 @@ const MAX_CAUSE: usize = 1024;
 pub struct Client {
     pub(crate) channels: Channels,
     namespace: Arc<str>,
+    fence: Option<Fence>,
 }
 
 impl Client {
     /// A client that connects when it is first used. Must be called within a tokio runtime.
     pub fn new(config: &ClientConfig) -> Result<Self, SetupError> {
-        Ok(Self { channels: Channels::new(config)?, namespace: config.namespace.as_str().into() })
+        Ok(Self {
+            channels: Channels::new(config)?,
+            namespace: config.namespace.as_str().into(),
+            fence: None,
+        })
     }
 
     /// The server's address, for messages.
     pub fn server(&self) -> &str {
         &self.channels.server
+    }
+
+    /// A client of the same connections whose writes are made in the term that the fence is given.
+    pub fn fenced(&self) -> (Self, Fence) {
+        let fence = Fence::default();
+        (Self { fence: Some(fence.clone()), ..self.clone() }, fence)
     }
 
     /// The default namespace of the context.
@@ -58,6 +71,9 @@ impl Client {
         let mut request = Request::new(message);
         if let Some(bearer) = &self.channels.bearer {
             request.metadata_mut().insert("authorization", bearer.clone());
+        }
+        if let Some(term) = self.fence.as_ref().and_then(Fence::value) {
+            request.metadata_mut().insert(FENCE_HEADER, term);
         }
         request
     }

@@ -6,6 +6,7 @@ pub mod config;
 pub mod kubeconfig;
 pub mod options;
 pub mod connect;
+pub mod fence;
 pub mod client;
 pub mod cursor;
 pub mod event;

@@ -17,3 +17,7 @@ pub mod rpc {
 
 /// All descriptors, for the reflection service.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// The header, of HTTP and of gRPC alike, by which a writer names the term of the lease it acts under:
+/// `NAMESPACE/NAME ACQUIRE-TIME HOLDER-IDENTITY`, as the Lease has them. A write is refused once that term is over.
+pub const FENCE_HEADER: &str = "strata-fence";
