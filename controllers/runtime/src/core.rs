@@ -1,7 +1,9 @@
 //! Cache and queue together: an event goes in, and the keys that must look at it are in the queue. Pure.
 
+use std::sync::Arc;
+
 use strata_client::event::Event;
-use strata_model::resource::GroupResource;
+use strata_model::resource::{GroupResource, ResourceType};
 use strata_plan::controller::{Key, Watched, keys_of};
 
 use crate::barrier::Barrier;
@@ -24,6 +26,11 @@ impl Core {
     pub fn new(watched: Vec<Watched>) -> Self {
         let cache = Cache::new(watched.iter().map(|w| w.resource.id.clone()));
         Self { watched, cache, queue: Queue::new() }
+    }
+
+    /// The descriptor of a watched type.
+    pub fn watched_type(&self, id: &GroupResource) -> Option<Arc<ResourceType>> {
+        self.watched.iter().map(|w| &w.resource).find(|resource| resource.id == *id).cloned()
     }
 
     /// Takes an event of a type's watch. Answers whether the type became complete by it.

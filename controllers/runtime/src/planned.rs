@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use strata_plan::controller::{Controller, ObserveError, Plan, Watched};
 
+use crate::breaker::Breaker;
 use crate::perform::{Performed, Performer};
 use crate::queue::Job;
 use crate::reconcile::{Context, Outcome, Reconcile};
@@ -34,12 +35,15 @@ impl<C: Controller> Reconcile for Planned<C> {
         for note in &plan.notes {
             tracing::debug!(reason = note.reason, message = note.message, "held");
         }
+        let breaker = Breaker::new(context, self.name(), &job.key);
         if plan.is_settled() {
-            return Outcome::settled(plan.next);
+            return breaker.settled(plan.next).await;
         }
+        let suspects = breaker.suspects(&plan.actions).await;
         let performer = Performer::new(&context.client, &context.recorder, self.name(), job);
         let performed = performer.all(plan.actions, context.deadline()).await;
         let Performed { barriers, writes, unsure, error } = performed;
-        Outcome { next: plan.next, barriers, writes, unsure, error }
+        let outcome = Outcome { next: plan.next, barriers, writes, unsure, error, damped: None };
+        if outcome.error.is_none() { breaker.made(suspects, outcome).await } else { outcome }
     }
 }

@@ -6,6 +6,7 @@
 //!    taken while both wait, one is of the background.
 //! 4. A key that wrote does not run before the cache has seen what it wrote (the freshness barrier).
 //! 5. Failures wait exponentially longer; a change runs the key at once.
+//! 6. A key that fights with another writer pauses, and no change hurries it.
 //!
 //! No IO, no clock, no randomness: time is a [`Moment`], randomness a number.
 
@@ -59,6 +60,8 @@ pub enum End {
     Failed(String),
     /// It failed, and nothing changes that but a change.
     Terminal(String),
+    /// It did what was to be done, but another writer undoes it: nothing runs the key before that moment.
+    Damped(Moment, String),
     /// It was broken off by us (shutdown): as if it had not been tried.
     Drained,
 }
@@ -79,6 +82,7 @@ enum Wake {
     Timer,
     Backoff,
     Terminal,
+    Damped,
 }
 
 #[derive(Clone, Debug)]
@@ -99,7 +103,7 @@ struct Item {
 pub struct KeyState {
     /// Key.
     pub key: String,
-    /// `ready`, `delayed`, `running`, `waiting for cache`, `failed`.
+    /// `ready`, `delayed`, `running`, `waiting for cache`, `failed`, `damped` (it fights with another writer).
     pub state: &'static str,
     /// Seconds in this state; until it is due, where delayed.
     pub seconds: f64,
@@ -203,6 +207,8 @@ impl Queue {
             State::Delayed(_, _, Wake::Backoff | Wake::Terminal) if priority == Priority::Background => {
                 self.dedups += 1;
             }
+            // It pauses because of changes: another one is no reason to go on.
+            State::Delayed(_, _, Wake::Damped) => self.dedups += 1,
             State::Delayed(at, sequence, _) => {
                 self.delayed.remove(&(at, sequence));
                 self.make_ready(&key, priority, now);
@@ -264,7 +270,11 @@ impl Queue {
             let key = first.remove();
             let Some(item) = self.items.get_mut(&key) else { continue };
             let State::Delayed(_, _, wake) = item.state else { continue };
-            item.reasons.add(Reason::plain(if wake == Wake::Timer { Why::Timer } else { Why::Retry }));
+            item.reasons.add(Reason::plain(match wake {
+                Wake::Timer => Why::Timer,
+                Wake::Backoff | Wake::Terminal => Why::Retry,
+                Wake::Damped => Why::Other("pause over"),
+            }));
             let priority = if wake == Wake::Terminal { Priority::Background } else { Priority::Live };
             self.make_ready(&key, priority, now);
         }
@@ -304,6 +314,11 @@ impl Queue {
                 self.terminal += 1;
                 Some((now + TERMINAL_RECHECK.mul_f64(1.0 + random / 10.0), Wake::Terminal))
             }
+            End::Damped(at, why) => {
+                item.failures = 0;
+                item.error = why;
+                Some((at, Wake::Damped))
+            }
             End::Drained => {
                 let newer = std::mem::replace(&mut item.reasons, job.reasons);
                 item.reasons.merge(newer);
@@ -314,6 +329,7 @@ impl Queue {
             self.bar(&key, barrier);
         }
         match (dirty, delay) {
+            (_, Some((at, Wake::Damped))) => self.delay(&key, at, Wake::Damped),
             (Some(priority), _) => self.make_ready(&key, priority, now),
             (None, Some((at, wake))) => self.delay(&key, at, wake),
             (None, None) => self.forget_if_idle(&key),
@@ -467,6 +483,7 @@ impl Item {
             State::Running => ("running", age),
             State::Parked(_) => ("waiting for cache", age),
             State::Idle => ("idle", age),
+            State::Delayed(at, _, Wake::Damped) => ("damped", at.saturating_sub(now).as_secs_f64()),
             State::Delayed(at, _, Wake::Terminal) => ("failed", at.saturating_sub(now).as_secs_f64()),
             State::Delayed(at, _, _) => ("delayed", at.saturating_sub(now).as_secs_f64()),
         };

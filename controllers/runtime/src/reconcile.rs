@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use strata_client::client::Client;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use crate::barrier::Barrier;
 use crate::core::Core;
 use crate::events::Recorder;
+use crate::guard::Guard;
 use crate::queue::{Job, Moment, Priority};
 use crate::reason::{Reason, Why};
 
@@ -80,6 +82,17 @@ pub struct Outcome {
     pub unsure: Vec<ResourceType>,
     /// Why it failed, if it did.
     pub error: Option<ReconcileError>,
+    /// It fights with another writer: the key pauses, whatever changes meanwhile.
+    pub damped: Option<Damped>,
+}
+
+/// How a key that fights is held back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damped {
+    /// How long it pauses.
+    pub pause: Duration,
+    /// With whom and about what, as a sentence.
+    pub why: String,
 }
 
 impl Outcome {
@@ -117,6 +130,7 @@ pub trait Reconcile: Send + Sync + 'static {
 pub struct Shared {
     core: Mutex<Core>,
     unsure: Mutex<HashMap<Key, Vec<ResourceType>>>,
+    guard: Mutex<Guard>,
     /// Rung when the queue may have work.
     pub(crate) work: Notify,
     start: Instant,
@@ -124,11 +138,21 @@ pub struct Shared {
 
 impl Shared {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core: Mutex::new(core), unsure: Mutex::default(), work: Notify::new(), start: Instant::now() }
+        Self {
+            core: Mutex::new(core),
+            unsure: Mutex::default(),
+            guard: Mutex::default(),
+            work: Notify::new(),
+            start: Instant::now(),
+        }
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn guard(&self) -> MutexGuard<'_, Guard> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers, until it is taken, that writes of a key may or may not have happened.
@@ -156,6 +180,11 @@ impl Shared {
     pub(crate) fn moment(&self, at: Timestamp) -> Moment {
         let ahead = at.duration_since(Timestamp::now());
         self.now() + std::time::Duration::try_from(ahead).unwrap_or_default()
+    }
+
+    /// The wall-clock instant of a moment.
+    pub(crate) fn timestamp(&self, at: Moment) -> Timestamp {
+        Timestamp::now() + at.saturating_sub(self.now())
     }
 
     /// The tokio instant of a moment.

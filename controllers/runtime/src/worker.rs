@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 
 use crate::barrier::Barrier;
 use crate::queue::{End, Job};
-use crate::reconcile::{Context, Outcome, Reconcile, ReconcileError};
+use crate::reconcile::{Context, Damped, Outcome, Reconcile, ReconcileError};
 use crate::telemetry::{Ending, Metrics};
 
 /// While keys wait for the cache: how often the server is asked how far the watches are.
@@ -272,10 +272,13 @@ fn finish(context: &Context, metrics: &Metrics, ended: Result<Ended, tokio::task
         _ if again => End::Drained,
         Some(error) if ending == Ending::Terminal => End::Terminal(error.sentence()),
         Some(error) => End::Failed(error.sentence()),
-        None => End::Settled(match outcome.next {
-            Next::OnChange => None,
-            Next::At(at) => Some(shared.moment(at).max(now)),
-        }),
+        None => match outcome.damped {
+            Some(Damped { pause, why }) => End::Damped(now + pause, why),
+            None => End::Settled(match outcome.next {
+                Next::OnChange => None,
+                Next::At(at) => Some(shared.moment(at).max(now)),
+            }),
+        },
     };
     let barriers: Vec<Barrier> = outcome.barriers;
     shared.core().done(job, end, barriers, now, rand::random());

@@ -197,6 +197,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..120)
 }
 
+#[test]
+fn a_damped_key_is_hurried_by_nothing_and_comes_back_with_what_happened_meanwhile() {
+    let mut queue = Queue::new();
+    add(&mut queue, 1, Priority::Live, MS);
+    let job = queue.pop(MS).unwrap();
+    add(&mut queue, 1, Priority::Live, MS * 2);
+    queue.done(job, End::Damped(MS * 100, "a and b fight".into()), Vec::new(), MS * 3, 0.5);
+    add(&mut queue, 1, Priority::Live, MS * 4);
+    assert!(queue.pop(MS * 99).is_none());
+    let shown = &queue.keys(MS * 4, 10)[0];
+    assert_eq!((shown.state, shown.error.as_str()), ("damped", "a and b fight"));
+    let job = queue.pop(MS * 100).unwrap();
+    assert_eq!(job.attempt, 1);
+    assert!(job.reasons.to_string().contains("pause over"), "{}", job.reasons);
+    settle(&mut queue, job, MS * 101);
+    assert!(queue.items.is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
