@@ -16,6 +16,7 @@ use super::update::{How, Rewrite, check_revision};
 use crate::refusal::{Outcome, bad_request};
 use crate::storage;
 use crate::strategy::Part;
+use crate::types::print;
 use crate::value::{at, child, int, object, put, text};
 
 /// The type of a scale.
@@ -38,13 +39,19 @@ pub fn of(workload: &Value) -> Value {
     if let Some(replicas) = int(workload, &["spec", "replicas"]).filter(|n| *n != 0) {
         scale["spec"]["replicas"] = json!(replicas);
     }
-    let body = at(workload, &["spec", "selector"]).cloned().unwrap_or_default();
-    let selector =
-        serde_json::from_value::<LabelSelector>(body).ok().and_then(|b| Selector::from_body(&b).ok());
-    if let Some(selector) = selector {
-        scale["status"]["selector"] = json!(selector.to_string());
+    if let Some(selector) = at(workload, &["spec", "selector"]).and_then(selector) {
+        scale["status"]["selector"] = json!(selector);
     }
     scale
+}
+
+/// A selector as text: a label selector, or (replication controllers) a plain map of labels.
+fn selector(body: &Value) -> Option<String> {
+    if body.as_object().is_some_and(|map| !map.is_empty() && map.values().all(Value::is_string)) {
+        return Some(print::joined(Some(body)));
+    }
+    let body = serde_json::from_value::<LabelSelector>(body.clone()).ok()?;
+    Selector::from_body(&body).ok().map(|selector| selector.to_string())
 }
 
 /// The scale of a workload as JSON.

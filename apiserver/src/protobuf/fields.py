@@ -5,7 +5,7 @@
 
 A Go program carries descriptors of its types: field names, types (so also: is it a pointer?) and the struct tags with
 protobuf numbers and JSON names. An amd64 Linux kubectl of release 1.33 holds them for all API types of that release but
-apiextensions.k8s.io, for which any Go program that reads CRDs does as a second binary; the first binary that has a
+apiextensions.k8s.io and apiregistration.k8s.io, for which any Go program that uses them does as a second binary; the first binary that has a
 package gives its types. Only Python's standard library is needed. Layouts: Go 1.23 and 1.24.
 """
 
@@ -20,6 +20,7 @@ GROUPS = (
 PACKAGES = {f"k8s.io/api/{group}/v1": f"{group}.v1" for group in GROUPS}
 PACKAGES["k8s.io/api/autoscaling/v2"] = "autoscaling.v2"
 PACKAGES["k8s.io/apimachinery/pkg/apis/meta/v1"] = "meta.v1"
+PACKAGES["k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"] = "apiregistration.v1"
 PACKAGES["k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"] = "apiextensions.v1"
 
 # Types whose JSON form is not that of a struct.

@@ -265,3 +265,16 @@ proptest! {
         prop_assert!(cut.map_or(true, |value| value.is_object()));
     }
 }
+
+#[test]
+fn every_built_in_type_has_a_message_and_a_schema() {
+    for resource in strata_model::resource::builtin::ALL {
+        let version = resource.api_version();
+        let (group, short) = (&*resource.id.group, &*resource.version);
+        for kind in [resource.kind.to_string(), format!("{}List", resource.kind)] {
+            assert!(table().find_type(&version, &kind).is_some(), "{version} {kind} has no message");
+            let found = crate::schema::registry::find(group, short, &kind);
+            assert!(found.is_some(), "{version} {kind} has no schema");
+        }
+    }
+}

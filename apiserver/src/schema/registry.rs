@@ -3,16 +3,25 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest};
-use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SelfSubjectRulesReview};
-use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::admissionregistration::v1 as admission;
+use k8s_openapi::api::authentication::v1 as authentication;
+use k8s_openapi::api::authorization::v1 as authorization;
+use k8s_openapi::api::autoscaling::{v1 as autoscaling, v2 as autoscaling2};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{self as core, ConfigMap, Namespace, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1 as events;
-use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::api::flowcontrol::v1 as flow;
+use k8s_openapi::api::networking::v1 as networking;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::policy::v1 as policy;
+use k8s_openapi::api::rbac::v1 as rbac;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1 as storage;
+use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, core::v1 as core};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, Status, WatchEvent};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use k8s_openapi::{ListableResource, Resource};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -37,36 +46,117 @@ pub struct BuiltIn {
 
 /// One line per type. A type of the core group that is a form of every API (delete options, status, watch event) is
 /// found under `meta.k8s.io/v1` as well.
-static TYPES: [BuiltIn; 32] = [
-    one::<Namespace>(),
-    list::<Namespace>(),
-    one::<core::Node>(),
-    list::<core::Node>(),
-    one::<Pod>(),
-    list::<Pod>(),
+static TYPES: [BuiltIn; 113] = [
+    one::<core::ConfigMap>(),
+    list::<core::ConfigMap>(),
+    one::<core::Endpoints>(),
+    list::<core::Endpoints>(),
     one::<core::Event>(),
     list::<core::Event>(),
+    one::<core::LimitRange>(),
+    list::<core::LimitRange>(),
+    one::<core::Namespace>(),
+    list::<core::Namespace>(),
+    one::<core::Node>(),
+    list::<core::Node>(),
+    one::<core::PersistentVolume>(),
+    list::<core::PersistentVolume>(),
+    one::<core::PersistentVolumeClaim>(),
+    list::<core::PersistentVolumeClaim>(),
+    one::<core::Pod>(),
+    list::<core::Pod>(),
+    one::<core::PodTemplate>(),
+    list::<core::PodTemplate>(),
+    one::<core::ReplicationController>(),
+    list::<core::ReplicationController>(),
+    one::<core::ResourceQuota>(),
+    list::<core::ResourceQuota>(),
+    one::<core::Secret>(),
+    list::<core::Secret>(),
+    one::<core::Service>(),
+    list::<core::Service>(),
+    one::<core::ServiceAccount>(),
+    list::<core::ServiceAccount>(),
+    one::<APIService>(),
+    list::<APIService>(),
+    one::<apps::ControllerRevision>(),
+    list::<apps::ControllerRevision>(),
+    one::<apps::DaemonSet>(),
+    list::<apps::DaemonSet>(),
+    one::<apps::Deployment>(),
+    list::<apps::Deployment>(),
+    one::<apps::ReplicaSet>(),
+    list::<apps::ReplicaSet>(),
+    one::<apps::StatefulSet>(),
+    list::<apps::StatefulSet>(),
     one::<events::Event>(),
     list::<events::Event>(),
-    one::<ConfigMap>(),
-    list::<ConfigMap>(),
-    one::<Secret>(),
-    list::<Secret>(),
-    one::<ServiceAccount>(),
-    list::<ServiceAccount>(),
+    one::<autoscaling::HorizontalPodAutoscaler>(),
+    list::<autoscaling::HorizontalPodAutoscaler>(),
+    one::<autoscaling2::HorizontalPodAutoscaler>(),
+    list::<autoscaling2::HorizontalPodAutoscaler>(),
+    one::<batch::CronJob>(),
+    list::<batch::CronJob>(),
+    one::<batch::Job>(),
+    list::<batch::Job>(),
+    one::<CertificateSigningRequest>(),
+    list::<CertificateSigningRequest>(),
+    one::<networking::Ingress>(),
+    list::<networking::Ingress>(),
+    one::<networking::IngressClass>(),
+    list::<networking::IngressClass>(),
+    one::<networking::NetworkPolicy>(),
+    list::<networking::NetworkPolicy>(),
+    one::<policy::PodDisruptionBudget>(),
+    list::<policy::PodDisruptionBudget>(),
+    one::<rbac::ClusterRole>(),
+    list::<rbac::ClusterRole>(),
+    one::<rbac::ClusterRoleBinding>(),
+    list::<rbac::ClusterRoleBinding>(),
+    one::<rbac::Role>(),
+    list::<rbac::Role>(),
+    one::<rbac::RoleBinding>(),
+    list::<rbac::RoleBinding>(),
+    one::<storage::CSIDriver>(),
+    list::<storage::CSIDriver>(),
+    one::<storage::CSINode>(),
+    list::<storage::CSINode>(),
+    one::<storage::CSIStorageCapacity>(),
+    list::<storage::CSIStorageCapacity>(),
+    one::<storage::StorageClass>(),
+    list::<storage::StorageClass>(),
+    one::<storage::VolumeAttachment>(),
+    list::<storage::VolumeAttachment>(),
+    one::<admission::MutatingWebhookConfiguration>(),
+    list::<admission::MutatingWebhookConfiguration>(),
+    one::<admission::ValidatingAdmissionPolicy>(),
+    list::<admission::ValidatingAdmissionPolicy>(),
+    one::<admission::ValidatingAdmissionPolicyBinding>(),
+    list::<admission::ValidatingAdmissionPolicyBinding>(),
+    one::<admission::ValidatingWebhookConfiguration>(),
+    list::<admission::ValidatingWebhookConfiguration>(),
+    one::<PriorityClass>(),
+    list::<PriorityClass>(),
     one::<Lease>(),
     list::<Lease>(),
-    one::<Deployment>(),
-    list::<Deployment>(),
-    one::<ReplicaSet>(),
-    list::<ReplicaSet>(),
+    one::<RuntimeClass>(),
+    list::<RuntimeClass>(),
+    one::<EndpointSlice>(),
+    list::<EndpointSlice>(),
+    one::<flow::FlowSchema>(),
+    list::<flow::FlowSchema>(),
+    one::<flow::PriorityLevelConfiguration>(),
+    list::<flow::PriorityLevelConfiguration>(),
     one::<core::Binding>(),
-    one::<Scale>(),
-    one::<Eviction>(),
-    one::<TokenRequest>(),
-    one::<SelfSubjectReview>(),
-    one::<SelfSubjectAccessReview>(),
-    one::<SelfSubjectRulesReview>(),
+    one::<autoscaling::Scale>(),
+    one::<policy::Eviction>(),
+    one::<authentication::TokenRequest>(),
+    one::<authentication::TokenReview>(),
+    one::<authentication::SelfSubjectReview>(),
+    one::<authorization::LocalSubjectAccessReview>(),
+    one::<authorization::SelfSubjectAccessReview>(),
+    one::<authorization::SelfSubjectRulesReview>(),
+    one::<authorization::SubjectAccessReview>(),
     one::<Status>(),
     meta::<DeleteOptions>("DeleteOptions"),
     meta::<WatchEvent<RawExtension>>("WatchEvent"),

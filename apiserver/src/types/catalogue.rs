@@ -110,11 +110,25 @@ fn groups(served: &[Arc<Served>]) -> Vec<(String, Vec<String>)> {
 fn rank(group: &str) -> usize {
     const ORDER: &[&str] = &[
         "",
+        "apiregistration.k8s.io",
         "apps",
         "events.k8s.io",
         "authentication.k8s.io",
         "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "storage.k8s.io",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "scheduling.k8s.io",
         "coordination.k8s.io",
+        "node.k8s.io",
+        "discovery.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
     ];
     ORDER.iter().position(|g| *g == group).unwrap_or(ORDER.len())
 }

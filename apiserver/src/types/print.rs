@@ -40,6 +40,19 @@ pub fn selector(body: Option<&Value>) -> Value {
     or_none(&selector.to_string())
 }
 
+/// A map of labels as the text of a selector, or `<none>`.
+pub fn pairs(map: Option<&Value>) -> Value {
+    or_none(&joined(map))
+}
+
+/// A map of labels as the text of a selector: `a=b,c=d`.
+pub fn joined(map: Option<&Value>) -> String {
+    let pairs = map.and_then(Value::as_object).into_iter().flatten();
+    let pairs: Vec<String> =
+        pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    pairs.join(",")
+}
+
 /// Names of the containers and their images, each with commas between.
 pub fn containers(pod_spec: Option<&Value>) -> [Value; 2] {
     let containers = pod_spec.map_or(&[][..], |spec| list(spec, &["containers"]));
