@@ -13,6 +13,7 @@ use strata_apiserver::server::config::{Config, Identity, NodeAccess};
 use strata_apiserver::server::run::{Server, StartError};
 use strata_model::status::Reason;
 use strata_store::config as store;
+use strata_store::engine::memory::Memory;
 use strata_store::error::{Class, EngineError, OpenError};
 use strata_store::store::{EngineChoice, Store};
 use tokio::sync::oneshot;
@@ -36,8 +37,8 @@ pub struct ApiserverArgs {
         long,
         value_name = "DIR",
         env = "STRATA_STORE",
-        required_unless_present = "etcd_servers",
-        conflicts_with = "etcd_servers"
+        required_unless_present_any = ["etcd_servers", "in_memory"],
+        conflicts_with_all = ["etcd_servers", "in_memory"]
     )]
     pub store: Option<PathBuf>,
     /// Certificate to serve with, PEM.
@@ -73,6 +74,9 @@ pub struct ServerArgs {
     /// How long old revisions can still be watched and read from.
     #[arg(long, value_name = "MINUTES", default_value_t = 5, env = "STRATA_HISTORY_MINUTES")]
     pub history_minutes: u64,
+    /// Keep the data in memory only: it ends with the process.
+    #[arg(long, conflicts_with = "etcd_servers")]
+    pub in_memory: bool,
     #[command(flatten)]
     pub etcd: EtcdArgs,
 }
@@ -187,6 +191,7 @@ async fn open(directory: Option<&Path>, settings: &ServerArgs) -> Result<Store, 
             files::private_dir(path).map_err(Failure::lasting)?;
             (EngineChoice::Sled { directory: path.to_owned() }, path.display().to_string())
         }
+        None if settings.in_memory => (EngineChoice::Memory(Memory::new()), "memory".to_owned()),
         None => {
             let servers = settings.etcd.etcd_servers.clone();
             let place = format!("etcd at {}", servers.join(", "));

@@ -40,6 +40,9 @@ pub struct UpArgs {
         env = "STRATA_CONTROLLERS"
     )]
     pub controllers: Vec<String>,
+    /// Once all serve, print the administrator's kubeconfig as one line of JSON, and nothing else on standard output.
+    #[arg(long)]
+    pub print_kubeconfig: bool,
     #[command(flatten)]
     pub agent: AgentArgs,
     #[command(flatten)]
@@ -66,6 +69,8 @@ pub struct Config {
     pub names: Vec<San>,
     /// Controllers to run.
     pub controllers: Vec<&'static str>,
+    /// Whether standard output carries the kubeconfig alone.
+    pub print_kubeconfig: bool,
     /// The node agent's settings.
     pub agent: AgentArgs,
     /// The API server's settings.
@@ -114,6 +119,7 @@ pub fn config(args: UpArgs, env: impl Fn(&str) -> Option<String>) -> Result<Conf
         listen: args.listen,
         names: args.tls_san.into_iter().map(san).collect(),
         controllers: choice::controllers(&args.controllers)?,
+        print_kubeconfig: args.print_kubeconfig,
         agent: args.agent,
         server: args.server,
         grace: Duration::from_secs(args.grace_seconds.into()),

@@ -86,6 +86,7 @@ fn apiserver(platform: &Platform<'_>) -> Spec {
     let words = Words::of(&["apiserver"]).flag("--listen", address.to_string());
     let etcd = config.server.etcd.words(absolute);
     let words = match etcd.is_empty() {
+        true if config.server.in_memory => words.switch("--in-memory", true),
         true => words.flag("--store", layout.store()),
         false => etcd.into_iter().fold(words, |words, (flag, value)| words.flag(flag, value)),
     };

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -65,6 +66,15 @@ pub enum UpError {
         /// The data directory.
         path: PathBuf,
     },
+    /// No directory for a platform that keeps nothing.
+    #[error("cannot make a directory in {place}; name another place with TMPDIR or --data-dir")]
+    Scratch {
+        /// Where temporary files are.
+        place: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// A child cannot start.
     #[error("{name} cannot start, so everything was stopped: it {reason}")]
     Child {
@@ -97,14 +107,28 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 /// Brings the platform up and keeps it up until told to stop.
-pub fn run(args: UpArgs) -> ExitCode {
+pub fn run(mut args: UpArgs) -> ExitCode {
     let began = Instant::now();
+    let scratch = match scratch(&args) {
+        Ok(scratch) => scratch,
+        Err(error) => return shell::finish(Err(Failure::lasting(error))),
+    };
+    args.data_dir = args.data_dir.take().or_else(|| scratch.as_ref().map(|dir| dir.path().to_owned()));
     let result = args::config(args, |name| std::env::var(name).ok()).map_err(Failure::lasting);
     shell::finish(result.and_then(|config| {
         shell::start(&config.log)?;
         let runtime = shell::runtime(Threads::One).map_err(Failure::passing)?;
         runtime.block_on(up(config, began))
     }))
+}
+
+/// The directory of a platform that keeps nothing, gone with the value; `None` where one was named or is kept.
+fn scratch(args: &UpArgs) -> Result<Option<TempDir>, UpError> {
+    if !args.server.in_memory || args.data_dir.is_some() {
+        return Ok(None);
+    }
+    let made = tempfile::Builder::new().prefix("strata-").tempdir();
+    made.map(Some).map_err(|source| UpError::Scratch { place: std::env::temp_dir(), source })
 }
 
 async fn up(config: Config, began: Instant) -> Result<(), Failure> {
@@ -174,7 +198,22 @@ fn greet(config: &Config, kubeconfig: &Path, address: SocketAddr, began: Instant
     let elsewhere = std::env::var_os("KUBECONFIG").is_some();
     let current = std::env::current_dir().ok();
     let next = words::next(config, kubeconfig, &program, current.as_deref(), elsewhere);
-    say(&words::ready(began.elapsed(), &listen::url(address), kubeconfig, &next));
+    let line = words::ready(began.elapsed(), &listen::url(address), kubeconfig, &next);
+    if !config.print_kubeconfig {
+        return say(&line);
+    }
+    tell(config.log.log_format, &line);
+    match one_line(kubeconfig) {
+        Ok(line) => say(&line),
+        Err(error) => tell(config.log.log_format, &format!("cannot print {}: {error}", kubeconfig.display())),
+    }
+}
+
+/// A kubeconfig as JSON, which YAML readers take as well: a program that started us reads one line and has it.
+fn one_line(kubeconfig: &Path) -> Result<String, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string(kubeconfig)?;
+    let value: serde_json::Value = serde_saphyr::from_str(&text)?;
+    Ok(serde_json::to_string(&value)?)
 }
 
 /// Applies what `-f` names and follows it. What goes wrong there is told, and the platform stays up.
@@ -183,6 +222,7 @@ async fn follow_manifests(config: &Config, kubeconfig: &Path, screen: &RefCell<S
         return;
     }
     match follow::run(kubeconfig, &config.filenames, screen).await {
+        Ok(took) if config.print_kubeconfig => tell(config.log.log_format, &words::converged(took)),
         Ok(took) => say(&words::converged(took)),
         Err(lines) => {
             lines.iter().for_each(|line| output::print(line));
