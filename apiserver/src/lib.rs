@@ -3,7 +3,7 @@
 //! A request passes: who asks ([`authn`], [`gate`]) → may they ([`authz`]) → what it is about ([`types::catalogue`]) →
 //! its body as a checked value ([`pipeline::body`], over [`schema`], [`decode`], [`protobuf`], [`patch`]) → what the write
 //! may change, with defaults and validation ([`strategy`], [`deletion`], the rules in [`types`]) → the store
-//! ([`storage`]) → its answer. Everything that decides is a pure function over values; [`pipeline`] moves the data,
+//! ([`storage`]) → its answer; [`history`] tells what happened there. Everything that decides is a pure function over values; [`pipeline`] moves the data,
 //! [`rest`] and [`grpc`] alone know HTTP and gRPC, and [`server`] alone listens.
 //!
 //! Promises
@@ -42,6 +42,8 @@ pub mod types;
 pub mod storage;
 
 pub mod fence;
+
+pub mod history;
 
 pub mod selection;
 

@@ -119,9 +119,11 @@ fn following(asked: &Asked, limit: Option<usize>) -> Outcome<Plan> {
 }
 
 /// The refusal of a page whose state is gone: it holds a token that goes on at the same place in the newest state.
-pub fn expired(plan: &Plan) -> Refusal {
+pub fn expired(plan: &Plan, oldest: u64) -> Refusal {
     let Some(after) = &plan.after else {
-        return crate::refusal::expired("The resourceVersion for the provided list is too old.");
+        return crate::refusal::expired(format!(
+            "The resourceVersion for the provided list is too old; the oldest that is kept is {oldest}."
+        ));
     };
     let message = "The provided continue parameter is too old to display a consistent list result. You can start a new \
                    list without the continue parameter, or use the continue token in this response to retrieve the \
@@ -177,7 +179,7 @@ mod tests {
         let asked = Asked { token: token(9, "n/a"), limit: 2, ..Asked::default() };
         let found = plan(&asked).unwrap();
         assert_eq!(found, Plan { at: At::Exact(9), limit: Some(2), after: Some("n/a".to_owned()) });
-        let fresh = expired(&found);
+        let fresh = expired(&found, 20);
         let next = Asked { token: fresh.metadata.continue_token, ..Asked::default() };
         assert_eq!(plan(&next).unwrap().at, At::Latest);
         for (token, version) in [("rubbish".to_owned(), ""), (token(9, "a"), "8")] {

@@ -21,7 +21,7 @@ const ELSEWHERE: [(&[&str], &str); 9] = [
     (&["restart"], "`strata rollout restart TYPE/NAME` replaces all pods, step by step"),
     (&["undo", "rollback"], "`strata rollout undo TYPE/NAME` goes back to the template before"),
     (
-        &["auth", "replace", "diff", "cordon", "uncordon", "drain", "taint"],
+        &["auth", "replace", "cordon", "uncordon", "drain", "taint"],
         "kubectl has it and works against the same server, with the kubeconfig that `strata up` printed",
     ),
     (

@@ -34,6 +34,7 @@ pub(crate) mod ring;
 pub(crate) mod shared;
 pub mod snapshot;
 pub mod watch;
+pub mod past;
 pub(crate) mod upkeep;
 pub(crate) mod committer;
 #[cfg(feature = "etcd")]

@@ -17,6 +17,7 @@ use crate::engine::etcd::EtcdConfig;
 use crate::engine::memory::Memory;
 use crate::error::{CommitError, EngineError, OpenError, ReadError, WatchError};
 use crate::key::KeyRange;
+use crate::past::{self, Moment, Which};
 use crate::revision::Revision;
 use crate::ring::{Ring, RingWriter};
 use crate::shared::Shared;
@@ -184,6 +185,27 @@ impl Store {
             rebuilt
         });
         Ok(read.await.map_err(|error| stopped(error.to_string()))??)
+    }
+
+    /// The revision of a moment, and when it was. What is in memory costs a few steps; before that, history is read
+    /// up to there.
+    ///
+    /// # Errors
+    /// `Future` if the revision has not happened yet, `Compacted` if the moment is before the history kept.
+    pub async fn moment(&self, which: Which) -> Result<Moment, ReadError> {
+        if which == Which::Now && self.is_one_of_many {
+            self.catch_up().await?;
+        }
+        let stopped = |reason: String| ReadError::Engine(EngineError::Stopped { reason });
+        let permit = self.shared.history_readers.clone().acquire_owned().await;
+        let permit = permit.map_err(|error| stopped(error.to_string()))?;
+        let shared = self.shared.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let found = past::find(&shared, which);
+            drop(permit);
+            found
+        });
+        read.await.map_err(|error| stopped(error.to_string()))?
     }
 
     /// Waits until a revision is durable and readable; gives the current one then.

@@ -9,9 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use strata_store::config::Config;
+use strata_store::config::{Clock as _, Config};
 use strata_store::error::{CommitError, ReadError, WatchError};
 use strata_store::key::{Key, KeyRange};
+use strata_store::past::{Moment, Which};
 use strata_store::revision::Revision;
 use strata_store::snapshot::{ReadAt, Snapshot};
 use strata_store::store::Store;
@@ -31,6 +32,7 @@ fn checks() -> Vec<(&'static str, Check)> {
         ("the stamp is spliced in", |site| Box::pin(the_stamp_is_spliced_in(site))),
         ("pages are of one snapshot", |site| Box::pin(pages_are_of_one_snapshot(site))),
         ("old revisions are exact", |site| Box::pin(old_revisions_are_exact(site))),
+        ("moments are found", |site| Box::pin(moments_are_found(site))),
         ("watches keep their promises", |site| Box::pin(watches_keep_their_promises(site))),
         ("a watch waits and is woken", |site| Box::pin(a_watch_waits_and_is_woken(site))),
         ("compaction refuses what it took", |site| Box::pin(compaction_refuses_what_it_took(site))),
@@ -238,6 +240,48 @@ async fn old_revisions_are_exact(site: Arc<Site>) {
     let future = store.snapshot(ReadAt::NotOlderThan(current.next())).await;
     assert!(matches!(future, Err(ReadError::Future { .. })));
     assert_eq!(store.snapshot(ReadAt::NotOlderThan(Revision::ZERO)).await.unwrap().revision(), current);
+    store.close().await;
+}
+
+async fn moments_are_found(site: Arc<Site>) {
+    let store = site.open();
+    let start = site.clock.now();
+    let mut written = Vec::new();
+    for at in 0..60u64 {
+        site.clock.advance(Duration::from_secs(1));
+        written.push((put(&store, "k", &at.to_string()).await, site.clock.now()));
+    }
+    let oldest = store.oldest_revision();
+    let mut answered = 0;
+    for (revision, time) in &written {
+        let (at, before) = (Which::At(*revision), Which::Before(*time + Duration::from_millis(900)));
+        if *revision < oldest {
+            assert!(matches!(store.moment(at).await, Err(ReadError::Compacted { oldest: o }) if o == oldest));
+            assert!(matches!(store.moment(before).await, Err(ReadError::Compacted { .. })));
+            continue;
+        }
+        let want = Moment { revision: *revision, time: Some(*time) };
+        assert_eq!(store.moment(at).await.unwrap(), want, "by revision");
+        assert_eq!(store.moment(before).await.unwrap(), want, "by time");
+        answered += 1;
+    }
+    assert!(answered > 50, "only {answered}");
+    let (newest, time) = *written.last().unwrap();
+    assert_eq!(store.moment(Which::Now).await.unwrap(), Moment { revision: newest, time: Some(time) });
+    let future = store.moment(Which::At(newest.next())).await;
+    assert!(matches!(future, Err(ReadError::Future { current }) if current == newest));
+    match store.moment(Which::Before(start)).await {
+        Ok(moment) => {
+            assert_eq!(moment, Moment { revision: Revision::ZERO, time: None }, "nothing was there")
+        }
+        Err(ReadError::Compacted { oldest }) => assert!(oldest > Revision::ZERO),
+        Err(other) => panic!("{other}"),
+    }
+    store.compact(newest).await.unwrap();
+    let gone = store.moment(Which::At(written[3].0)).await;
+    assert!(matches!(gone, Err(ReadError::Compacted { .. })));
+    let last = store.moment(Which::At(newest)).await.unwrap();
+    assert_eq!(last.revision, newest);
     store.close().await;
 }
 

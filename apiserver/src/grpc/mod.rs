@@ -4,5 +4,6 @@ pub mod convert;
 pub mod credit;
 pub mod watch;
 pub mod resources;
+pub mod history;
 pub mod discovery;
 pub mod maintenance;

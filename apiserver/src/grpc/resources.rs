@@ -51,7 +51,12 @@ impl Resources for ResourcesService {
                 &self.gate.api.catalogue,
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
-            let bytes = self.gate.api.get(&caller, &target, &asked.resource_version).await?;
+            let state = Asked {
+                resource_version: asked.resource_version,
+                version_match: asked.resource_version_match,
+                ..Asked::default()
+            };
+            let bytes = self.gate.api.get(&caller, &target, &state).await?;
             let json = convert::project(&target.served, &bytes, convert::projection(asked.projection))?;
             Ok(v1::Object { json })
         };

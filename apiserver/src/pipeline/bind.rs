@@ -7,7 +7,7 @@ use strata_model::status::{About, Status};
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Wanted};
 use super::create::to_bytes;
-use super::request::{Caller, Target, WriteOptions, Written};
+use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::update::stale;
 use crate::refusal::Outcome;
 use crate::storage;
@@ -74,7 +74,11 @@ impl Api {
             if options.dry_run {
                 return Ok(written);
             }
-            if self.store_change(caller, target, &record, &new, ("bind", &options.cause)).await?.is_some() {
+            if self
+                .store_change(caller, target, &record, &new, Deed::new("create", "binding", options))
+                .await?
+                .is_some()
+            {
                 return Ok(written);
             }
         }

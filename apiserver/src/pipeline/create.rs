@@ -11,7 +11,7 @@ use strata_store::txn::{Condition, Txn};
 use super::api::{Api, MAX_ATTEMPTS};
 use super::body::{self, Body, Decoded, Wanted};
 use super::ownership::{Ownership, wanted};
-use super::request::{Caller, Target, WriteOptions, Written, cause};
+use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about, bad_request};
 use crate::storage;
@@ -78,7 +78,8 @@ impl Api {
             if let Some((namespace, condition)) = open {
                 txn = txn.when(namespace, condition);
             }
-            let txn = txn.put(key, storage::stamped(&object)?).cause(cause(caller, "create", &options.cause));
+            let deed = Deed::new("create", "", options);
+            let txn = txn.put(key, storage::stamped(&object)?).cause(deed.cause(caller));
             match self.commit_for(caller, txn).await? {
                 Ok(committed) => {
                     let stored = committed.records.into_iter().flatten().next();

@@ -12,7 +12,7 @@ use strata_store::txn::{Condition, Txn};
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::create::to_bytes;
 use super::read::{ListOptions, Page};
-use super::request::{Caller, Target, cause};
+use super::request::{Caller, Deed, Target};
 use super::update::stale;
 use crate::deletion::{self, Options, Verdict};
 use crate::refusal::{Outcome, about};
@@ -53,7 +53,7 @@ impl Api {
                     return Ok(Deleted { bytes: to_bytes(&new)?, removed: false });
                 }
                 Verdict::Mark(new) => {
-                    let how = ("delete", options.cause.as_str());
+                    let how = Deed::delete(&options.cause);
                     if let Some(bytes) = self.store_change(caller, target, &record, &new, how).await? {
                         return Ok(Deleted { bytes, removed: false });
                     }
@@ -73,7 +73,7 @@ impl Api {
     async fn take_away(&self, caller: &Caller, record: &Record, why: &str) -> Outcome<bool> {
         let key = record.key.clone();
         let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
-        Ok(self.commit_for(caller, txn.cause(cause(caller, "delete", why))).await?.is_ok())
+        Ok(self.commit_for(caller, txn.cause(Deed::delete(why).cause(caller))).await?.is_ok())
     }
 
     /// Deletes all objects that are selected; answers them as they were.

@@ -13,6 +13,7 @@ pub mod scale;
 pub mod apply;
 pub mod bind;
 pub mod read;
+pub mod past;
 pub mod delete;
 pub mod watching;
 pub mod logs;

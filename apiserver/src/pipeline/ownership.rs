@@ -120,11 +120,13 @@ pub fn wanted(served: &Served) -> Wanted<'_> {
     Wanted { group: &resource.id.group, version: &resource.version, kind: &resource.kind }
 }
 
-fn definition(of: Wanted<'_>) -> Option<Arc<Definition>> {
+/// The schema of a type of bodies, where it has one.
+pub fn definition(of: Wanted<'_>) -> Option<Arc<Definition>> {
     registry::definition(of.group, of.version, of.kind)
 }
 
-fn schema(definition: Option<&Arc<Definition>>) -> Schema<'_> {
+/// A schema as ownership sees it.
+pub fn schema(definition: Option<&Arc<Definition>>) -> Schema<'_> {
     match definition {
         Some(definition) => Schema { root: definition.node(), native: true },
         None => Schema::UNKNOWN,

@@ -42,13 +42,11 @@ pub struct ListOptions {
 }
 
 impl Api {
-    /// One object, or one of its readable subresources, as JSON.
-    pub async fn get(&self, caller: &Caller, target: &Target, version: &str) -> Outcome<Bytes> {
+    /// One object, or one of its readable subresources, as JSON. Of what is asked, limit and token do not matter.
+    pub async fn get(&self, caller: &Caller, target: &Target, asked: &Asked) -> Outcome<Bytes> {
         target.admit(caller, Verb::Get)?;
-        let snapshot = match version {
-            "" | "0" => self.latest().await?,
-            version => self.not_older(paging::revision(version)?).await?,
-        };
+        let plan = paging::plan(&Asked { limit: 0, token: String::new(), ..asked.clone() })?;
+        let snapshot = self.state(&plan).await?;
         let record = record_of(&snapshot, target)?;
         match target.subresource.as_str() {
             "scale" => scale::bytes(&storage::parse(&record)?),
@@ -77,7 +75,7 @@ impl Api {
             At::Exact(revision) => {
                 let at = ReadAt::Exact(Revision::new(revision));
                 self.store.snapshot(at).await.map_err(|error| match error {
-                    ReadError::Compacted { .. } => paging::expired(plan),
+                    ReadError::Compacted { oldest } => paging::expired(plan, oldest.get()),
                     ReadError::Future { current } => refusal::too_new(revision, current.get()),
                     error => refusal::of_read(&error),
                 })

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::resource::Verb;
 
 use crate::authn::User;
 use crate::authz::{self, Attributes};
 use crate::fence::Fence;
+use crate::history::cause::Cause;
 use crate::refusal::{Outcome, invalid_options, method_not_allowed};
 use crate::types::catalogue::Served;
 
@@ -166,11 +166,41 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
-/// The cause of a transaction, as history keeps it.
-pub fn cause(caller: &Caller, verb: &str, why: &str) -> Bytes {
-    let mut cause = json!({"user": caller.user.name, "verb": verb, "request": caller.request});
-    if !why.is_empty() {
-        cause["cause"] = json!(why);
+/// What a write does, as history tells it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deed<'a> {
+    /// `create`, `update`, `apply`, ...
+    pub verb: &'a str,
+    /// The subresource that is written through, or empty.
+    pub subresource: &'a str,
+    /// Who manages what is written; empty where the request does not say.
+    pub manager: &'a str,
+    /// Why, in the writer's words; may be empty.
+    pub why: &'a str,
+}
+
+impl<'a> Deed<'a> {
+    /// A write with these options.
+    pub fn new(verb: &'a str, subresource: &'a str, options: &'a WriteOptions) -> Self {
+        Self { verb, subresource, manager: &options.manager, why: &options.cause }
     }
-    cause.to_string().into()
+
+    /// A deletion.
+    pub fn delete(why: &'a str) -> Self {
+        Self { verb: "delete", why, ..Self::default() }
+    }
+
+    /// The cause of its transaction, as history keeps it.
+    pub fn cause(&self, caller: &Caller) -> Bytes {
+        let manager = if self.manager.is_empty() { caller.agent.as_str() } else { self.manager };
+        let cause = Cause {
+            user: caller.user.name.clone(),
+            verb: self.verb.to_owned(),
+            subresource: self.subresource.to_owned(),
+            manager: manager.to_owned(),
+            request: caller.request.clone(),
+            why: self.why.to_owned(),
+        };
+        cause.to_bytes()
+    }
 }

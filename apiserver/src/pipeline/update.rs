@@ -11,7 +11,7 @@ use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
 use super::create::to_bytes;
 use super::ownership::{Ownership, wanted};
-use super::request::{Caller, Target, WriteOptions, Written, cause};
+use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use crate::deletion;
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about};
@@ -150,8 +150,8 @@ impl Api {
             if options.dry_run {
                 return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
             }
-            let done =
-                self.store_change(caller, target, &record, &new, (rewrite.verb, &options.cause)).await?;
+            let deed = Deed::new(rewrite.verb, rewrite.through, options);
+            let done = self.store_change(caller, target, &record, &new, deed).await?;
             match done {
                 Some(bytes) => return Ok(Written { bytes, changed: true, created: false, warnings }),
                 None if named => return Err(stale(target)),
@@ -169,11 +169,10 @@ impl Api {
         target: &Target,
         record: &Record,
         new: &Value,
-        (verb, why): (&str, &str),
+        deed: Deed<'_>,
     ) -> Outcome<Option<bytes::Bytes>> {
         let key = record.key.clone();
-        let txn =
-            Txn::new().when(key.clone(), Condition::At(record.modified)).cause(cause(caller, verb, why));
+        let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).cause(deed.cause(caller));
         let due = deletion::is_due(&target.served, new);
         let txn = if due { txn.delete(key) } else { txn.put(key, storage::stamped(new)?) };
         let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };

@@ -9,7 +9,7 @@ use strata_store::txn::{Condition, Txn};
 
 use super::api::Api;
 use super::body::Body;
-use super::request::{Caller, Target, WriteOptions, cause};
+use super::request::{Caller, Deed, Target, WriteOptions};
 use crate::refusal::Outcome;
 use crate::storage;
 use crate::types::namespace;
@@ -64,7 +64,7 @@ impl Api {
                 .filter(|record| last_seen(record).is_some_and(|seen| seen + seconds < now))
                 .collect();
             for batch in expired.chunks(SWEEP_BATCH) {
-                let start = Txn::new().cause(cause(&Caller::server("expiry"), "delete", "expired"));
+                let start = Txn::new().cause(Deed::delete("expired").cause(&Caller::server("expiry")));
                 let txn = batch.iter().fold(start, |txn, record| {
                     txn.when(record.key.clone(), Condition::At(record.modified)).delete(record.key.clone())
                 });

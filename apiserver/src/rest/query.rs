@@ -65,12 +65,20 @@ impl Query {
             labels: self.text("labelSelector").to_owned(),
             fields: self.text("fieldSelector").to_owned(),
             asked: Asked {
-                resource_version: self.text("resourceVersion").to_owned(),
-                version_match: self.text("resourceVersionMatch").to_owned(),
                 limit: u64::try_from(limit).unwrap_or(0),
                 token: self.text("continue").to_owned(),
+                ..self.state()
             },
         })
+    }
+
+    /// Which state a read shows.
+    pub fn state(&self) -> Asked {
+        Asked {
+            resource_version: self.text("resourceVersion").to_owned(),
+            version_match: self.text("resourceVersionMatch").to_owned(),
+            ..Asked::default()
+        }
     }
 
     /// What a write says; `kind` is the kind of options in refusals.

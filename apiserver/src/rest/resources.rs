@@ -121,7 +121,7 @@ impl Rest {
             return Ok(answer);
         }
         let wanted = asked.accept(Offer::Object)?;
-        let bytes = self.gate.api.get(asked.caller, target, asked.query.text("resourceVersion")).await?;
+        let bytes = self.gate.api.get(asked.caller, target, &asked.query.state()).await?;
         object(&target.served, StatusCode::OK, bytes, wanted, asked)
     }
 

@@ -18,6 +18,7 @@ use crate::authn::Impersonation;
 use crate::fence::Fence;
 use crate::gate::{Gate, MAX_BODY_BYTES, Peer, REQUEST_TIMEOUT, unauthorized};
 use crate::grpc::discovery::DiscoveryService;
+use crate::grpc::history::HistoryService;
 use crate::grpc::maintenance::MaintenanceService;
 use crate::grpc::resources::ResourcesService;
 use crate::openapi::documents::Documents;
@@ -29,6 +30,7 @@ use crate::rest::respond;
 use strata_wire::FENCE_HEADER;
 use strata_wire::convert::to_rpc;
 use strata_wire::v1::discovery_server::DiscoveryServer;
+use strata_wire::v1::history_server::HistoryServer;
 use strata_wire::v1::maintenance_server::MaintenanceServer;
 use strata_wire::v1::resources_server::ResourcesServer;
 
@@ -81,16 +83,21 @@ impl Site {
             .max_decoding_message_size(limit)
             .max_encoding_message_size(usize::MAX);
         let discovery = DiscoveryServer::new(DiscoveryService { gate: Arc::clone(&gate), documents });
+        let history = HistoryServer::new(HistoryService { gate: Arc::clone(&gate) })
+            .max_encoding_message_size(usize::MAX);
         let maintenance = MaintenanceServer::new(MaintenanceService { gate: Arc::clone(&gate) });
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<ResourcesServer<ResourcesService>>().await;
         health.set_serving::<DiscoveryServer<DiscoveryService>>().await;
+        health.set_serving::<HistoryServer<HistoryService>>().await;
+        health.set_serving::<MaintenanceServer<MaintenanceService>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(strata_wire::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()?;
         let routes = Routes::new(resources)
             .add_service(discovery)
+            .add_service(history)
             .add_service(maintenance)
             .add_service(health_service)
             .add_service(reflection);

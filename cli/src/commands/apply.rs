@@ -116,6 +116,53 @@ async fn apply(session: &Session, args: &ApplyArgs, object: &Declared) -> CliRes
     once(session, args, object, &wanted, &options).await
 }
 
+/// How an apply is tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How<'a> {
+    /// Whether the server merges.
+    pub server_side: bool,
+    /// Take over what others manage.
+    pub force: bool,
+    /// Who would manage the fields; `None` is as `apply` does.
+    pub manager: Option<&'a str>,
+}
+
+/// An object as it is, and as applying a manifest would leave it. Nothing is changed.
+pub async fn merged(
+    session: &Session,
+    object: &Declared,
+    how: &How<'_>,
+) -> CliResult<(Option<Value>, Value)> {
+    let (resource, key) = (&object.resource, object.target().key());
+    let live = match session.get(resource, &key.namespace, &key.name).await {
+        Ok(live) => Some(value_of(resource, &live)?),
+        Err(error) if error.is(Reason::NotFound) => None,
+        Err(error) => return Err(error),
+    };
+    let manager = how.manager.unwrap_or(if how.server_side { "strata" } else { migrate::CLIENT_SIDE });
+    let options =
+        WriteOptions { dry_run: true, field_manager: manager.to_owned(), ..WriteOptions::default() };
+    let client = &session.client;
+    // The memory of what was applied is no part of what is compared.
+    let wanted = &object.value;
+    let written = match &live {
+        _ if how.server_side => {
+            let patch = Patch::Apply { object: object.value.to_string().into(), force: how.force };
+            client.patch(resource, &key, "", &patch, &options).await?
+        }
+        None => client.create(resource, &key.namespace, wanted.to_string(), &options).await?,
+        Some(value) => {
+            let last = last_applied::recall(value);
+            let Some(patch) = last_applied::patch(resource, last.as_ref(), wanted, value) else {
+                return Ok((live.clone(), value.clone()));
+            };
+            client.patch(resource, &key, "", &patch, &options).await?
+        }
+    };
+    warn(&written.warnings);
+    Ok((live, value_of(resource, &written.object)?))
+}
+
 async fn server_side(
     session: &Session,
     args: &ApplyArgs,

@@ -54,6 +54,14 @@ pub enum CliError {
     /// Several things failed; the rest was done.
     #[error("{} errors", .0.len())]
     Many(Vec<CliError>),
+    /// An error with an exit code of its own.
+    #[error("{error}")]
+    Exit {
+        /// The exit code.
+        code: u8,
+        /// The error.
+        error: Box<CliError>,
+    },
     /// Nothing is to be said any more.
     #[error("exit code {0}")]
     Silent(u8),
@@ -78,7 +86,7 @@ impl CliError {
     pub fn is(&self, reason: Reason) -> bool {
         match self {
             Self::Client(error) => error.is(reason),
-            Self::About { error, .. } => error.is(reason),
+            Self::About { error, .. } | Self::Exit { error, .. } => error.is(reason),
             _ => false,
         }
     }
@@ -88,6 +96,7 @@ impl CliError {
         match self {
             Self::Many(errors) => errors.iter().flat_map(|e| e.lines(origin)).collect(),
             Self::Silent(_) => Vec::new(),
+            Self::Exit { error, .. } => error.lines(origin),
             Self::Client(ClientError::Refused { status }) => refused("", status),
             Self::About { about, error } => match error.as_ref() {
                 Self::Client(ClientError::Refused { status }) => {
@@ -133,6 +142,7 @@ impl CliError {
             Self::Client(ClientError::Connect { server, fault: ConnectFault::Broken, source }) if expired => {
                 ClientError::Connect { server, fault: ConnectFault::ClientExpired, source }.into()
             }
+            Self::Exit { code, error } => Self::Exit { code, error: Box::new(error.knowing(expired)) },
             other => other,
         }
     }
@@ -140,7 +150,7 @@ impl CliError {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         match self {
-            Self::Silent(code) => ExitCode::from(*code),
+            Self::Silent(code) | Self::Exit { code, .. } => ExitCode::from(*code),
             _ => ExitCode::FAILURE,
         }
     }

@@ -11,6 +11,7 @@ use strata_model::object::Object;
 use strata_model::status::Reason;
 
 use crate::commands::error::{CliError, CliResult, usage};
+use crate::commands::moment::MomentArg;
 use crate::commands::printing::parse_format;
 use crate::commands::session::{PAGE, Session};
 use crate::commands::target::{self, FileArgs, SelectorArgs, Target, value_of};
@@ -28,6 +29,7 @@ Examples:
   strata get deploy,rs,pods -l app=web             several types, selected by label
   strata get deployment/web -o yaml                one object, as YAML
   strata get pods -w                               and then every change, until Ctrl-C
+  strata get deployment/web -o yaml --at 5m        as it was five minutes ago; or --at a revision
   strata get pods --sort-by=.metadata.creationTimestamp
   strata get pods -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'
   strata get pods -o custom-columns=NAME:.metadata.name,IP:.status.podIP";
@@ -107,9 +109,17 @@ struct WhatArgs {
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, hide_short_help = true)]
     subresource: String,
 
+    /// As it was at a moment of the kept history: a revision, how long ago such as 5m, or an instant
+    #[arg(long, value_name = "MOMENT")]
+    at: Option<MomentArg>,
+
     /// Print managedFields too
     #[arg(long, hide_short_help = true)]
     show_managed_fields: bool,
+
+    /// The revision of `at`; empty is now.
+    #[arg(skip)]
+    exact: String,
 }
 
 /// Runs `get`.
@@ -123,10 +133,16 @@ pub async fn watch(session: &Session, args: WatchArgs) -> CliResult {
     run(session, args.what, true, args.watch_only).await
 }
 
-async fn run(session: &Session, args: WhatArgs, follow: bool, only: bool) -> CliResult {
+async fn run(session: &Session, mut args: WhatArgs, follow: bool, only: bool) -> CliResult {
     let targets = target::targets(session, &args.resources, &args.files, args.all_namespaces).await?;
     if targets.iter().any(|t| t.name.is_some()) && !args.selectors.is_empty() {
         return Err(usage("name cannot be provided when a selector is specified"));
+    }
+    if let Some(at) = &args.at {
+        if follow {
+            return Err(usage("the past does not change any more: leave out either --at or -w"));
+        }
+        args.exact = at.find(session).await?.revision.to_string();
     }
     if follow {
         return match targets.as_slice() {
@@ -153,7 +169,20 @@ impl WhatArgs {
     }
 
     fn list_options(&self, projection: Projection) -> ListOptions {
-        ListOptions { limit: self.chunk_size, projection, ..self.selectors.options() }
+        let (resource_version, resource_version_match) = self.state();
+        ListOptions {
+            limit: self.chunk_size,
+            projection,
+            resource_version,
+            resource_version_match,
+            ..self.selectors.options()
+        }
+    }
+
+    /// Which state is read.
+    fn state(&self) -> (String, String) {
+        let matching = if self.exact.is_empty() { "" } else { "Exact" };
+        (self.exact.clone(), matching.to_owned())
     }
 
     /// Whether an error is one to be passed over.
@@ -171,8 +200,9 @@ impl WhatArgs {
             };
             return Ok(Read { items: list.items, resource_version: list.resource_version });
         }
-        let options =
-            GetOptions { subresource: self.subresource.clone(), projection, ..GetOptions::default() };
+        let (resource_version, resource_version_match) = self.state();
+        let subresource = self.subresource.clone();
+        let options = GetOptions { subresource, resource_version, resource_version_match, projection };
         let object = session.client.get(&target.resource, &target.key(), &options).await?;
         let resource_version = object.meta().resource_version.clone();
         Ok(Read { items: vec![object], resource_version })

@@ -13,13 +13,19 @@ pub mod printing;
 
 pub mod follow;
 
+pub mod moment;
+
 mod last_applied;
 
 mod get;
 
+mod history;
+
 mod create;
 
 pub mod apply;
+
+mod diff;
 
 mod delete;
 
@@ -92,6 +98,9 @@ pub enum ResourceCommand {
     /// Say what an object waits for, through all layers down to its processes
     #[command(after_help = why::EXAMPLES)]
     Why(With<why::WhyArgs>),
+    /// Show who changed an object, when, and which fields
+    #[command(after_help = history::EXAMPLES)]
+    History(With<history::HistoryArgs>),
     /// Say what a type and its fields are
     #[command(after_help = explain::EXAMPLES)]
     Explain(With<explain::ExplainArgs>),
@@ -101,6 +110,9 @@ pub enum ResourceCommand {
     /// Make objects as manifests declare them, or change them to that
     #[command(after_help = apply::EXAMPLES)]
     Apply(With<apply::ApplyArgs>),
+    /// Show what a manifest would change, or what changed between two moments
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(With<diff::DiffArgs>),
     /// Create objects, from manifests or from flags
     #[command(after_help = create::EXAMPLES)]
     Create(With<create::CreateArgs>),
@@ -200,6 +212,8 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
         C::Watch(with) => online(before, with, get::watch).await,
         C::Describe(with) => online(before, with, describe::run).await,
         C::Why(with) => online(before, with, why::run).await,
+        C::History(with) => online(before, with, history::run).await,
+        C::Diff(with) => online(before, with, diff::run).await,
         C::Explain(with) => online(before, with, explain::run).await,
         C::Logs(with) => online(before, with, logs::run).await,
         C::Apply(with) => online(before, with, apply::run).await,

@@ -148,6 +148,9 @@ impl Session {
                 return Ok(all);
             }
             options.continue_token = page.continue_token;
+            // The token knows which state it goes on in.
+            options.resource_version.clear();
+            options.resource_version_match.clear();
         }
     }
 

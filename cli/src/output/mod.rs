@@ -17,3 +17,5 @@ pub mod columns;
 pub mod format;
 
 pub mod sort;
+
+pub mod difference;

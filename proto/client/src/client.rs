@@ -78,7 +78,7 @@ impl Client {
         request
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = self.open_request(message);
         request.set_timeout(self.channels.timeout);
         request
@@ -88,7 +88,7 @@ impl Client {
         ClientError::from_rpc(&self.channels.server, error)
     }
 
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         what: &'static str,
         call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
@@ -97,7 +97,11 @@ impl Client {
         answer.map(tonic::Response::into_inner).map_err(|e| self.failed(e))
     }
 
-    async fn in_time<T>(&self, what: &'static str, call: impl Future<Output = T>) -> Result<T, ClientError> {
+    pub(crate) async fn in_time<T>(
+        &self,
+        what: &'static str,
+        call: impl Future<Output = T>,
+    ) -> Result<T, ClientError> {
         let limit: Duration = self.channels.timeout;
         tokio::time::timeout(limit, call).await.map_err(|_| ClientError::Timeout {
             server: self.server().to_owned(),
@@ -130,6 +134,7 @@ impl Client {
             subresource: options.subresource.clone(),
             resource_version: options.resource_version.clone(),
             projection: projection(options.projection).into(),
+            resource_version_match: options.resource_version_match.clone(),
         };
         let object = self.answer("get", self.resources().get(self.request(message))).await?;
         self.object(object.json)

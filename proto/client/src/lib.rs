@@ -8,6 +8,7 @@ pub mod options;
 pub mod connect;
 pub mod fence;
 pub mod client;
+pub mod history;
 pub mod cursor;
 pub mod event;
 pub mod stream;

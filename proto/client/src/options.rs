@@ -21,8 +21,10 @@ pub enum Projection {
 pub struct GetOptions {
     /// `status`, `scale`, or empty for the object itself.
     pub subresource: String,
-    /// Empty: latest; `0`: any; a revision: not older.
+    /// Empty: latest; `0`: any; a revision: not older, or exactly that.
     pub resource_version: String,
+    /// Empty, `NotOlderThan` or `Exact`.
+    pub resource_version_match: String,
     /// Form of the answer.
     pub projection: Projection,
 }
