@@ -37,6 +37,11 @@ const FLOORS: &[(&str, &str, &[&str])] = &[
             "strata-store",
         ],
     ),
+    (
+        "strata-testing",
+        "tests/server",
+        &["strata-client", "strata-apiserver", "strata-store", "strata-stack", "strata-runtime"],
+    ),
 ];
 
 /// External packages that pure crates must not see: they would bring time, tasks, randomness or IO.
