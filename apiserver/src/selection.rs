@@ -44,12 +44,12 @@ impl Selection {
             Ok(Comparison { what, value: requirement.value, equal: requirement.equal })
         });
         let comparisons = comparisons.collect::<Outcome<_>>()?;
-        Ok(Self { rules: served.rules, labels, comparisons })
+        Ok(Self { rules: rules(served), labels, comparisons })
     }
 
     /// Everything.
     pub fn everything(served: &Served) -> Self {
-        Self { rules: served.rules, labels: Selector::everything(), comparisons: Vec::new() }
+        Self { rules: rules(served), labels: Selector::everything(), comparisons: Vec::new() }
     }
 
     /// Whether it is everything.
@@ -81,8 +81,16 @@ impl Selection {
     }
 }
 
+/// The rules by which objects are stored: the heads of records follow them.
+fn rules(served: &Served) -> &'static Rules {
+    served.form.as_ref().map_or(served.rules, |form| form.stored.rules)
+}
+
 fn find(served: &Served, field: &str) -> Outcome<usize> {
-    let rules = served.rules;
+    let rules = rules(served);
+    let renamed =
+        served.form.as_ref().and_then(|f| f.conversion.fields.iter().find(|(own, _)| *own == field));
+    let field = renamed.map_or(field, |(_, stored)| stored);
     rules.fields.iter().position(|f| f.name == field).ok_or_else(|| {
         if rules.fields.is_empty() {
             let known = "only \"metadata.name\", \"metadata.namespace\"";
@@ -109,7 +117,7 @@ mod tests {
 
     #[test]
     fn selections_combine_labels_and_fields() {
-        let served = Served { resource: builtin::POD.clone(), rules: &POD };
+        let served = Served { resource: builtin::POD.clone(), rules: &POD, form: None };
         let object = json!({"metadata": {"labels": {"app": "web"}, "resourceVersion": "1"}, "status": {"phase": "Running"}});
         let bytes = Bytes::from(serde_json::to_vec(&object).unwrap());
         let key = storage::key(&builtin::POD.id, "n", "p");

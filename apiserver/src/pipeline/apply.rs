@@ -39,7 +39,18 @@ impl Api {
             let scale = configuration(body, target, scale::SCALE, options)?;
             return self.apply_scale(caller, target, &scale.value, options).await;
         }
-        let mut decoded = configuration(body, target, wanted(&target.served), options)?;
+        let Decoded { value, warnings } = configuration(body, target, wanted(&target.served), options)?;
+        let decoded = Decoded { value: target.store(value)?, warnings };
+        self.apply_decoded(caller, &target.stored(), decoded, options).await?.shown(target)
+    }
+
+    async fn apply_decoded(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        mut decoded: Decoded,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let part = part_of(target);
         restrict(target, part, &mut decoded.value);
         let config = &decoded.value;

@@ -35,8 +35,9 @@ impl Api {
         if target.served.resource.is_namespaced() && target.namespace.is_empty() {
             return Err(refusal::method_not_allowed());
         }
-        let decoded = body::decode(body, wanted(&target.served), options.validation)?;
-        self.insert(caller, target, decoded, None, options).await
+        let Decoded { value, warnings } = body::decode(body, wanted(&target.served), options.validation)?;
+        let decoded = Decoded { value: target.store(value)?, warnings };
+        self.insert(caller, &target.stored(), decoded, None, options).await?.shown(target)
     }
 
     /// Creates the object of a decoded body. Its managers are these, else the writer alone.

@@ -35,7 +35,11 @@ impl Api {
     /// Deletes one object.
     pub async fn delete(&self, caller: &Caller, target: &Target, options: &Options) -> Outcome<Deleted> {
         target.admit(caller, Verb::Delete)?;
-        self.remove(caller, target, options).await
+        let deleted = self.remove(caller, &target.stored(), options).await?;
+        if deleted.removed {
+            return Ok(deleted);
+        }
+        Ok(Deleted { bytes: target.show(deleted.bytes)?, ..deleted })
     }
 
     async fn remove(&self, caller: &Caller, target: &Target, options: &Options) -> Outcome<Deleted> {
@@ -88,7 +92,7 @@ impl Api {
         let page = self.select(target, list).await?;
         let each = |record: &Arc<Record>| {
             let target = Target {
-                served: Arc::clone(&target.served),
+                served: Arc::clone(target.served.stored()),
                 namespace: storage::namespace_of(record).to_owned(),
                 name: storage::name_of(record).to_owned(),
                 subresource: String::new(),

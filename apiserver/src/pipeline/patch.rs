@@ -1,5 +1,7 @@
 //! Patch: the object that is there, changed as the patch says, then written like any update.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::resource::Verb;
@@ -148,12 +150,17 @@ impl Api {
         }
         let change = |old: &Value| {
             let wanted = wanted(&target.served);
-            settle(target, patch.apply(old, wanted)?, wanted, options.validation)
+            let mut shown = Cow::Borrowed(old);
+            if target.served.form.is_some() {
+                target.served.show(shown.to_mut());
+            }
+            let (new, told) = settle(target, patch.apply(&shown, wanted)?, wanted, options.validation)?;
+            Ok((target.store(new)?, told))
         };
         // Only a patch by place can read the managers that are there.
         let managers = kind == PatchKind::Json && contains(&body.bytes, b"managedFields");
         let how = if managers { How::ChangeManaged(&change) } else { How::Change(&change) };
         let rewrite = Rewrite { part: part_of(target), verb: "patch", through: &target.subresource, how };
-        self.rewrite(caller, target, rewrite, options).await
+        self.rewrite(caller, &target.stored(), rewrite, options).await?.shown(target)
     }
 }

@@ -47,10 +47,10 @@ impl Api {
         target.admit(caller, Verb::Get)?;
         let plan = paging::plan(&Asked { limit: 0, token: String::new(), ..asked.clone() })?;
         let snapshot = self.state(&plan).await?;
-        let record = record_of(&snapshot, target)?;
+        let record = record_of(&snapshot, &target.stored())?;
         match target.subresource.as_str() {
             "scale" => scale::bytes(&storage::parse(&record)?),
-            _ => Ok(record.value.clone()),
+            _ => target.show(record.value.clone()),
         }
     }
 
@@ -65,7 +65,14 @@ impl Api {
         let selection = Selection::parse(&target.served, &options.labels, &options.fields)?;
         let plan = paging::plan(&options.asked)?;
         let snapshot = self.state(&plan).await?;
-        Ok(page(&snapshot, target, &selection, &plan))
+        let mut page = page(&snapshot, &target.stored(), &selection, &plan);
+        if target.served.form.is_some() {
+            for record in &mut page.records {
+                let bytes = target.show(record.value.clone())?;
+                *record = Arc::new(Record::new(record.key.clone(), bytes, record.created, record.modified));
+            }
+        }
+        Ok(page)
     }
 
     async fn state(&self, plan: &Plan) -> Outcome<Snapshot> {

@@ -81,7 +81,18 @@ impl Api {
         if target.subresource == "scale" {
             return self.update_scale(caller, target, body, options).await;
         }
-        let decoded = body::decode(body, wanted(&target.served), options.validation)?;
+        let Decoded { value, warnings } = body::decode(body, wanted(&target.served), options.validation)?;
+        let decoded = Decoded { value: target.store(value)?, warnings };
+        self.replace(caller, &target.stored(), decoded, options).await?.shown(target)
+    }
+
+    async fn replace(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        decoded: Decoded,
+        options: &WriteOptions,
+    ) -> Outcome<Written> {
         let plain = target.subresource.is_empty();
         if plain && target.served.rules.create_on_update {
             let snapshot = self.latest().await?;

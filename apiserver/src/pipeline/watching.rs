@@ -99,7 +99,7 @@ impl Api {
     ) -> Outcome<Observer> {
         target.admit(caller, Verb::Watch)?;
         let selection = Selection::parse(&target.served, selectors.0, selectors.1)?;
-        let range = range_of(target, &selection);
+        let range = range_of(&target.stored(), &selection);
         let (from, asked) = match start {
             Start::Now => (From::Now, 0),
             Start::After(revision) => (From::After(Revision::new(revision)), revision),
@@ -158,22 +158,31 @@ impl Observer {
                 }
             };
             if let Some(step) = self.take(item) {
-                return Ok(step);
+                return self.shown(step);
             }
         }
+    }
+
+    /// A step in the form of the type that is watched.
+    fn shown(&self, step: Step) -> Outcome<Step> {
+        let Step::Events(mut events) = step else { return Ok(step) };
+        for event in &mut events {
+            event.bytes = self.target.show(std::mem::take(&mut event.bytes))?;
+        }
+        Ok(Step::Events(events))
     }
 
     /// The next step if one is at hand.
     pub fn try_next(&mut self) -> Outcome<Option<Step>> {
         loop {
             if let Some(step) = self.next_initial() {
-                return Ok(Some(step));
+                return self.shown(step).map(Some);
             }
             let State::Running(watch) = &mut self.state else { return Ok(None) };
             let item = watch.try_next().map_err(|error| refusal::of_watch(&error, watch.progress().get()))?;
             let Some(item) = item else { return Ok(None) };
             if let Some(step) = self.take(item) {
-                return Ok(Some(step));
+                return self.shown(step).map(Some);
             }
         }
     }
@@ -250,7 +259,10 @@ impl Observer {
             (Some(now), None) => event(Kind::Added, now.value.clone()),
             (None, Some(was)) => {
                 // It went, or it is no longer selected: in both cases its last selected state, at this revision.
-                event(Kind::Deleted, storage::with_revision(&was, self.target.served.rules, revision))
+                event(
+                    Kind::Deleted,
+                    storage::with_revision(&was, self.target.served.stored().rules, revision),
+                )
             }
             (None, None) => None,
         }

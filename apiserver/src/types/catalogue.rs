@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use strata_model::resource::{GroupResource, Registry, ResourceType, builtin};
 
 use super::review::{REVIEWS, Review};
-use super::rules::{PLAIN, Rules};
-use super::{config, deployment, event, lease, namespace, node, pod, print, replica_set};
+use super::rules::{Conversion, PLAIN, Rules};
+use super::{autoscaler, config, deployment, event, lease, namespace, node, pod, print, replica_set};
+use crate::value;
 
 /// A type as it is served.
 pub struct Served {
@@ -15,6 +17,45 @@ pub struct Served {
     pub resource: ResourceType,
     /// What the server knows of it.
     pub rules: &'static Rules,
+    /// How it is stored, where it is only another form of stored objects.
+    pub form: Option<Form>,
+}
+
+/// A form of objects that are stored in another.
+pub struct Form {
+    /// The type as it is stored.
+    pub stored: Arc<Served>,
+    /// How one becomes the other.
+    pub conversion: &'static Conversion,
+}
+
+impl Served {
+    /// The type as it is stored: itself, or what it is a form of.
+    pub fn stored(self: &Arc<Self>) -> &Arc<Self> {
+        self.form.as_ref().map_or(self, |form| &form.stored)
+    }
+
+    /// Brings an object of this type into the form in which it is stored.
+    pub fn store(&self, object: &mut Value) {
+        if let Some(form) = &self.form {
+            (form.conversion.store)(object);
+            name(object, &form.stored.resource);
+        }
+    }
+
+    /// Brings a stored object into the form of this type.
+    pub fn show(&self, object: &mut Value) {
+        if let Some(form) = &self.form {
+            (form.conversion.show)(object);
+            name(object, &self.resource);
+        }
+    }
+}
+
+fn name(object: &mut Value, resource: &ResourceType) {
+    let members = value::object(object);
+    members.insert("apiVersion".to_owned(), resource.api_version().into());
+    members.insert("kind".to_owned(), resource.kind.to_string().into());
 }
 
 /// Which rules are whose. A type that is not here is plain.
@@ -29,6 +70,13 @@ static RULES: &[(&ResourceType, &Rules)] = &[
     (&builtin::DEPLOYMENT, &deployment::DEPLOYMENT),
     (&builtin::REPLICA_SET, &replica_set::REPLICA_SET),
     (&builtin::LEASE, &lease::LEASE),
+    (&builtin::HORIZONTAL_POD_AUTOSCALER, &autoscaler::AUTOSCALER),
+];
+
+/// Which types are only another form of which others.
+static FORMS: &[(&ResourceType, &ResourceType, &Conversion)] = &[
+    (&builtin::EVENTS_EVENT, &builtin::EVENT, &event::EVENTS),
+    (&builtin::HORIZONTAL_POD_AUTOSCALER_V1, &builtin::HORIZONTAL_POD_AUTOSCALER, &autoscaler::V1),
 ];
 
 static PLAIN_RULES: Rules =
@@ -44,13 +92,7 @@ pub struct Catalogue {
 impl Catalogue {
     /// The catalogue of a registry's types.
     pub fn new(registry: &Registry) -> Self {
-        let served: Vec<Arc<Served>> = registry
-            .types()
-            .iter()
-            .map(|resource| {
-                Arc::new(Served { resource: (**resource).clone(), rules: rules_of(&resource.id) })
-            })
-            .collect();
+        let served: Vec<Arc<Served>> = registry.types().iter().map(|resource| serve(resource)).collect();
         let path = |s: &Served| {
             let r = &s.resource;
             (r.id.group.to_string(), r.version.to_string(), r.id.resource.to_string())
@@ -89,6 +131,14 @@ impl Catalogue {
     pub fn has_group(&self, group: &str) -> bool {
         self.groups.iter().any(|(known, _)| known == group)
     }
+}
+
+fn serve(resource: &ResourceType) -> Arc<Served> {
+    let form =
+        FORMS.iter().find(|(shown, _, _)| shown.id == resource.id && shown.version == resource.version);
+    let form = form.map(|(_, stored, conversion)| Form { stored: serve(stored), conversion });
+    let rules = form.as_ref().map_or_else(|| rules_of(&resource.id), |form| form.conversion.rules);
+    Arc::new(Served { resource: resource.clone(), rules, form })
 }
 
 fn groups(served: &[Arc<Served>]) -> Vec<(String, Vec<String>)> {

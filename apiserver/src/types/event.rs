@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_model::field::{FieldError, FieldPath};
+use strata_model::names;
 
 use super::print;
-use super::rules::{Column, Faults, Field, PLAIN, Rules, column, field, wide};
-use crate::value::{child, int, text};
+use super::rules::{Column, Conversion, Faults, Field, PLAIN, Rules, column, field, wide};
+use crate::value::{at, child, int, object, text};
 
 /// Seconds after its last change at which an event goes.
 pub const TTL_SECONDS: i64 = 3600;
@@ -51,6 +52,92 @@ pub static EVENT: Rules = Rules {
     expires_after_seconds: Some(TTL_SECONDS),
     ..PLAIN
 };
+
+/// `events.k8s.io/v1`: the same events, with other names for their fields.
+pub static EVENTS: Conversion = Conversion {
+    validate: validate_new,
+    store: |event| rename(event, |(shown, stored)| (shown, stored)),
+    show: |event| rename(event, |(shown, stored)| (stored, shown)),
+    rules: const {
+        &Rules {
+            columns: COLUMNS,
+            row: |event, now| {
+                let mut event = event.clone();
+                rename(&mut event, |(shown, stored)| (shown, stored));
+                row(&event, now)
+            },
+            ..EVENT
+        }
+    },
+    fields: &[
+        ("regarding.kind", "involvedObject.kind"),
+        ("regarding.namespace", "involvedObject.namespace"),
+        ("regarding.name", "involvedObject.name"),
+        ("regarding.uid", "involvedObject.uid"),
+        ("regarding.apiVersion", "involvedObject.apiVersion"),
+        ("regarding.resourceVersion", "involvedObject.resourceVersion"),
+        ("regarding.fieldPath", "involvedObject.fieldPath"),
+        ("reportingController", "reportingComponent"),
+    ],
+};
+
+/// Names of fields in `events.k8s.io/v1`, and in the core group.
+const NAMES: &[(&str, &str)] = &[
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+];
+
+/// Longest texts of an event that tell who does what.
+const MAX_WORD: usize = 128;
+/// Longest note.
+const MAX_NOTE: usize = 1024;
+
+type Names = (&'static str, &'static str);
+
+fn rename(event: &mut Value, direction: fn(Names) -> Names) {
+    let members = object(event);
+    for names in NAMES {
+        let (from, to) = direction(*names);
+        if let Some(value) = members.remove(from) {
+            members.insert(to.to_owned(), value);
+        }
+    }
+}
+
+fn validate_new(event: &Value, faults: &mut Faults) {
+    if at(event, &["eventTime"]).is_none() {
+        faults.push(FieldError::required(FieldPath::new("eventTime"), ""));
+    }
+    let kind = text(event, &["type"]);
+    if !matches!(kind, "Normal" | "Warning") {
+        faults.push(FieldError::invalid(FieldPath::new("type"), "", format!("has invalid value: {kind}")));
+    }
+    let controller = text(event, &["reportingController"]);
+    if controller.is_empty() {
+        faults.push(FieldError::required(FieldPath::new("reportingController"), ""));
+    } else if let Some(fault) = names::qualified_name(controller) {
+        faults.push(FieldError::invalid(FieldPath::new("reportingController"), controller, fault));
+    }
+    for field in ["reportingInstance", "action", "reason"] {
+        match text(event, &[field]) {
+            "" => faults.push(FieldError::required(FieldPath::new(field), "")),
+            word if word.len() > MAX_WORD => {
+                let detail = format!("can have at most {MAX_WORD} characters");
+                faults.push(FieldError::invalid(FieldPath::new(field), "", detail));
+            }
+            _ => {}
+        }
+    }
+    if text(event, &["note"]).len() > MAX_NOTE {
+        let detail = format!("can have at most {MAX_NOTE} characters");
+        faults.push(FieldError::invalid(FieldPath::new("note"), "", detail));
+    }
+}
 
 fn validate(event: &Value, faults: &mut Faults) {
     let (own, involved) =

@@ -16,5 +16,6 @@ pub mod node;
 pub mod config;
 pub mod event;
 pub mod lease;
+pub mod autoscaler;
 pub mod review;
 pub mod catalogue;

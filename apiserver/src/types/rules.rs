@@ -105,6 +105,20 @@ pub struct Rules {
     pub expires_after_seconds: Option<i64>,
 }
 
+/// How objects of a type become those of the type in which they are stored, and back.
+pub struct Conversion {
+    /// Faults that only this form of an object can have.
+    pub validate: fn(&Value, &mut Faults),
+    /// From this form into the stored one; of an object or of the part of it that an apply says.
+    pub store: fn(&mut Value),
+    /// From the stored form into this one.
+    pub show: fn(&mut Value),
+    /// Columns and rows of this form.
+    pub rules: &'static Rules,
+    /// Names of selectable fields in this form, and what they are in the stored one.
+    pub fields: &'static [(&'static str, &'static str)],
+}
+
 /// A type without rules of its own.
 pub const PLAIN: Rules = Rules {
     name: names::dns_subdomain,

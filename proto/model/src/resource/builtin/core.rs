@@ -1,4 +1,4 @@
-//! The core group.
+//! The core group, and `events.k8s.io`, which is another form of a part of it.
 
 use super::super::{GET_ONLY, NO_COLLECTION, ResourceType, UPDATE_ONLY};
 use super::describe::{ALL_CATEGORY, BINDING, CLUSTER, PLAIN, SCALE, STATUS, Traits, describe, part, text};
@@ -137,4 +137,12 @@ pub static SERVICE: ResourceType = describe(
         subresources: const { &[STATUS] },
         ..PLAIN
     },
+);
+
+/// `events.k8s.io/v1` Event: another form of the events of the core group.
+pub static EVENTS_EVENT: ResourceType = describe(
+    ("events.k8s.io", "v1", "events"),
+    "event",
+    "Event",
+    Traits { short_names: const { &[text("ev")] }, ..PLAIN },
 );

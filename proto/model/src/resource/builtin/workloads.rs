@@ -76,6 +76,19 @@ pub static HORIZONTAL_POD_AUTOSCALER: ResourceType = describe(
     },
 );
 
+/// `autoscaling/v1` HorizontalPodAutoscaler: another form of the same objects.
+pub static HORIZONTAL_POD_AUTOSCALER_V1: ResourceType = describe(
+    ("autoscaling", "v1", "horizontalpodautoscalers"),
+    "horizontalpodautoscaler",
+    "HorizontalPodAutoscaler",
+    Traits {
+        short_names: const { &[text("hpa")] },
+        categories: ALL_CATEGORY,
+        subresources: const { &[STATUS] },
+        ..PLAIN
+    },
+);
+
 /// `batch/v1` CronJob.
 pub static CRON_JOB: ResourceType = describe(
     ("batch", "v1", "cronjobs"),
