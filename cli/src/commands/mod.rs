@@ -49,6 +49,8 @@ mod wait;
 
 mod why;
 
+mod queue;
+
 mod explain;
 
 mod api;
@@ -101,6 +103,9 @@ pub enum ResourceCommand {
     /// Show who changed an object, when, and which fields
     #[command(after_help = history::EXAMPLES)]
     History(With<history::HistoryArgs>),
+    /// Show what the controllers have to do, and have one do it now
+    #[command(after_help = queue::EXAMPLES)]
+    Queue(With<queue::QueueArgs>),
     /// Say what a type and its fields are
     #[command(after_help = explain::EXAMPLES)]
     Explain(With<explain::ExplainArgs>),
@@ -214,6 +219,7 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
         C::Why(with) => online(before, with, why::run).await,
         C::History(with) => online(before, with, history::run).await,
         C::Diff(with) => online(before, with, diff::run).await,
+        C::Queue(with) => finish("", queue::run(with.connection.or(before), with.args).await),
         C::Explain(with) => online(before, with, explain::run).await,
         C::Logs(with) => online(before, with, logs::run).await,
         C::Apply(with) => online(before, with, apply::run).await,

@@ -13,7 +13,7 @@ pub struct ChoiceError {
 ///
 /// # Errors
 /// A word names no controller.
-pub fn controllers(words: &[String]) -> Result<Vec<&'static str>, ChoiceError> {
+pub fn controllers(words: &[String]) -> Result<Vec<Name>, ChoiceError> {
     for word in words {
         let name = word.strip_prefix('-').unwrap_or(word);
         if word != "*" && !Name::ALL.iter().any(|known| known.as_str() == name) {
@@ -25,7 +25,7 @@ pub fn controllers(words: &[String]) -> Result<Vec<&'static str>, ChoiceError> {
         let named = words.iter().find(|word| word.strip_prefix('-').unwrap_or(word) == name);
         named.map_or_else(|| words.iter().any(|word| word == "*"), |word| word == name)
     };
-    Ok(Name::ALL.map(Name::as_str).into_iter().filter(|name| is_on(name)).collect())
+    Ok(Name::ALL.into_iter().filter(|name| is_on(name.as_str())).collect())
 }
 
 #[cfg(test)]
@@ -35,7 +35,10 @@ mod tests {
     fn chosen(words: &str) -> String {
         let words: Vec<String> =
             words.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-        controllers(&words).map_or_else(|error| error.to_string(), |names| names.join(","))
+        match controllers(&words) {
+            Ok(names) => names.into_iter().map(Name::as_str).collect::<Vec<_>>().join(","),
+            Err(error) => error.to_string(),
+        }
     }
 
     #[test]

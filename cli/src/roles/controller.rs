@@ -1,14 +1,21 @@
-//! Controller: the role that runs one controller by its name. Turns flags into its options; knows no controller.
+//! Controller: the role that runs one controller by its name, or several in one process. Turns flags into their options;
+//! knows no controller.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use strata_client::client::Client;
-use strata_runtime::run::{Options, RunError};
+use strata_runtime::admin::board::Board;
+use strata_runtime::admin::listen::{Listeners, Places};
+use strata_runtime::run::{Options, Ready, RunError};
 use strata_stack::process::{self, Name};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::shell::{self, Failure, Threads};
@@ -18,11 +25,12 @@ use super::{client, notify};
 /// The flags of `strata controller`.
 #[derive(Clone, Debug, Args)]
 pub struct ControllerArgs {
-    /// Which controller.
-    #[arg(value_parser = PossibleValuesParser::new(Name::ALL.map(Name::as_str)))]
-    pub name: String,
-    /// The kubeconfig with the server and the controller's identity.
-    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    /// Which controller; several, separated by commas, run in one process.
+    #[arg(value_parser = PossibleValuesParser::new(Name::ALL.map(Name::as_str)), value_name = "NAME",
+          value_delimiter = ',', num_args = 1, required = true)]
+    pub names: Vec<String>,
+    /// The kubeconfig with the server and the controller's identity; or a directory that has a NAME.kubeconfig for each.
+    #[arg(long, value_name = "FILE|DIR", env = "KUBECONFIG")]
     pub kubeconfig: PathBuf,
     /// Who holds the leader lease; never that of two processes at a time [default: a new one].
     #[arg(long, value_name = "NAME", env = "STRATA_IDENTITY")]
@@ -30,35 +38,86 @@ pub struct ControllerArgs {
     /// Address and port for /livez, /readyz, /metrics and /debug/queue; none if not given.
     #[arg(long, value_name = "ADDRESS", env = "STRATA_ADMIN_LISTEN")]
     pub admin_listen: Option<SocketAddr>,
+    /// Unix socket for the same, by which `strata queue` finds the process; none if not given.
+    #[arg(long, value_name = "FILE", env = "STRATA_ADMIN_SOCKET")]
+    pub admin_socket: Option<PathBuf>,
     #[command(flatten)]
     pub log: LogArgs,
 }
 
-/// Reconciles until told to stop.
+/// Reconciles until told to stop. Where one of several controllers ends by itself, so does the process.
 pub fn run(args: ControllerArgs) -> ExitCode {
     let log = args.log.clone();
     shell::run(&log, Threads::One, move |stop| async move {
-        let name: Name = args.name.parse().map_err(Failure::lasting)?;
-        let config = client::config(&args.kubeconfig, name.as_str())?;
-        let client = Client::new(&config).map_err(Failure::lasting)?;
-        let options = Options {
-            identity: Some(args.identity.unwrap_or_else(|| Uuid::new_v4().to_string())),
-            admin_listen: args.admin_listen,
-            ready: Some(Box::new(|| notify::tell(notify::Message::Ready))),
-            ..Options::default()
-        };
-        let stopped = async {
-            if let Err(error) = stop.await {
+        let places = Places { address: args.admin_listen, socket: args.admin_socket };
+        let listeners = Listeners::bind(&places).await.map_err(Failure::lasting)?;
+        let board = Arc::new(Board::default());
+        let identity = args.identity.unwrap_or_else(|| Uuid::new_v4().to_string());
+        let missing = Arc::new(AtomicUsize::new(args.names.len()));
+        let (end, ending) = watch::channel(false);
+        let mut controllers = JoinSet::new();
+        for name in &args.names {
+            let name: Name = name.parse().map_err(Failure::lasting)?;
+            let client = connect(&args.kubeconfig, name)?;
+            let options = Options {
+                identity: Some(identity.clone()),
+                board: Some(Arc::clone(&board)),
+                ready: Some(ready(&missing)),
+                ..Options::default()
+            };
+            controllers.spawn(process::run(name, client, options, ended(ending.clone())));
+        }
+        let serving = listeners.serve(board);
+        tokio::select! {
+            stopped = stop => if let Err(error) = stopped {
                 tracing::debug!(%error, "nobody can stop this process any more");
-            }
-        };
-        Box::pin(process::run(name, client, options, stopped)).await.map_err(failure)
+            },
+            Some(first) = controllers.join_next() => outcome(first)?,
+            () = serving => {}
+        }
+        end.send_replace(true);
+        while let Some(next) = controllers.join_next().await {
+            outcome(next)?;
+        }
+        Ok(())
     })
+}
+
+fn connect(kubeconfig: &Path, name: Name) -> Result<Client, Failure> {
+    let file = match kubeconfig.is_dir() {
+        true => kubeconfig.join(format!("{name}.kubeconfig")),
+        false => kubeconfig.to_owned(),
+    };
+    let config = client::config(&file, name.as_str())?;
+    Client::new(&config).map_err(Failure::lasting)
+}
+
+/// What a controller says when its cache is complete: the last one speaks for the process.
+fn ready(missing: &Arc<AtomicUsize>) -> Ready {
+    let missing = Arc::clone(missing);
+    Box::new(move || {
+        if missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            notify::tell(notify::Message::Ready);
+        }
+    })
+}
+
+async fn ended(mut ending: watch::Receiver<bool>) {
+    if let Err(error) = ending.wait_for(|end| *end).await {
+        tracing::debug!(%error, "nobody can stop this controller any more");
+    }
+}
+
+fn outcome(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result<(), Failure> {
+    match ended {
+        Ok(result) => result.map_err(failure),
+        Err(error) => Err(Failure::passing(error)),
+    }
 }
 
 fn failure(error: RunError) -> Failure {
     match error {
-        RunError::Admin { .. } | RunError::Watches(_) => Failure::lasting(error),
+        RunError::Watches(_) => Failure::lasting(error),
         RunError::LeaseLost(_) | RunError::Ended { .. } => Failure::passing(error),
     }
 }

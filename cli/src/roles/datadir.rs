@@ -11,6 +11,7 @@
 //! roles/NAME.kubeconfig   identity and server of each controller and of the node agent
 //! store/             the API server's data
 //! node/              the node agent's: what runs, and its logs
+//! run/NAME.sock      the admin port of each process but the API server's, for `strata queue`
 //! ```
 //!
 //! Directories are 0700 and files 0600; files are replaced as a whole.
@@ -27,6 +28,8 @@ use super::files::{self, FileError};
 
 /// The layout that this version writes; a directory of a larger one is left alone.
 const FORMAT: u32 = 1;
+/// Longest path of a Unix socket, its closing zero included (`sun_path`, unix(7)).
+const MAX_SOCKET_PATH: usize = 108;
 /// Most bytes of the lock file that are looked at: a process id.
 const LOCK_BYTES: u64 = 32;
 
@@ -119,6 +122,17 @@ impl Layout {
         self.roles().join(format!("{role}.kubeconfig"))
     }
 
+    /// The admin ports of processes.
+    pub fn run(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
+    /// The admin port of one process. `None` where the path is longer than a Unix socket's may be.
+    pub fn admin_socket(&self, process: &str) -> Option<PathBuf> {
+        let path = self.run().join(format!("{process}.sock"));
+        (path.as_os_str().len() < MAX_SOCKET_PATH).then_some(path)
+    }
+
     /// The API server's data.
     pub fn store(&self) -> PathBuf {
         self.root.join("store")
@@ -173,7 +187,7 @@ impl DataDir {
         files::private_dir(layout.root())?;
         let (lock, unclean) = take_lock(&layout)?;
         check_format(&layout)?;
-        for dir in [layout.pki(), layout.roles(), layout.store(), layout.node()] {
+        for dir in [layout.pki(), layout.roles(), layout.run(), layout.store(), layout.node()] {
             files::private_dir(&dir)?;
         }
         Ok(DataDir { layout, lock, unclean })

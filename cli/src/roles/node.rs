@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use strata_runtime::admin::listen::Places;
 use strata_stack::node::agent::serve::Tls;
 use strata_stack::node::agent::{self, Config, NodeError, Stop};
 
@@ -80,6 +81,9 @@ pub struct NodeArgs {
     /// Address and port for /livez, /readyz, /metrics and /debug/queue; none if not given.
     #[arg(long, value_name = "ADDRESS", env = "STRATA_ADMIN_LISTEN")]
     pub admin_listen: Option<SocketAddr>,
+    /// Unix socket for the same, by which `strata queue` finds the process; none if not given.
+    #[arg(long, value_name = "FILE", env = "STRATA_ADMIN_SOCKET")]
+    pub admin_socket: Option<PathBuf>,
     #[command(flatten)]
     pub agent: AgentArgs,
     #[command(flatten)]
@@ -133,7 +137,7 @@ fn config(args: NodeArgs) -> Result<Config, Failure> {
             client_ca_pem: read(&args.client_ca_file)?,
         },
         listen: args.listen,
-        admin_listen: args.admin_listen,
+        admin: Places { address: args.admin_listen, socket: args.admin_socket },
     })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use strata_client::event::Event;
+use strata_model::object::ObjectKey;
 use strata_model::resource::{GroupResource, ResourceType};
 use strata_plan::controller::{Key, Watched, keys_of};
 
@@ -31,6 +32,18 @@ impl Core {
     /// The descriptor of a watched type.
     pub fn watched_type(&self, id: &GroupResource) -> Option<Arc<ResourceType>> {
         self.watched.iter().map(|w| &w.resource).find(|resource| resource.id == *id).cloned()
+    }
+
+    /// The key of a text as keys are shown to people: one that is in the queue, or of a watched type.
+    pub fn key(&self, text: &str) -> Option<Key> {
+        if let Some(key) = self.queue.find(text) {
+            return Some(key.clone());
+        }
+        let (type_, rest) = text.split_once('/')?;
+        let resource = &self.watched.iter().find(|w| w.resource.id.to_string() == type_)?.resource;
+        let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
+        let right = !name.is_empty() && namespace.is_empty() != resource.is_namespaced();
+        right.then(|| Key::new(resource, ObjectKey::new(namespace, name)))
     }
 
     /// Takes an event of a type's watch. Answers whether the type became complete by it.

@@ -171,6 +171,13 @@ impl Shared {
         types
     }
 
+    /// Has a key run as soon as may be: somebody asked for it.
+    pub(crate) fn hurry(&self, key: Key) {
+        let now = self.now();
+        self.core().queue.hurry(key, now);
+        self.work.notify_one();
+    }
+
     /// Time since the process started.
     pub fn now(&self) -> Moment {
         self.start.elapsed()

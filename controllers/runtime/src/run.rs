@@ -1,17 +1,15 @@
 //! A whole controller process, from the first connection to the drained queue.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use strata_client::client::Client;
 use strata_client::watch::Watches;
 use strata_plan::controller::Controller;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::admin::{self, Admin};
+use crate::admin::board::{Board, Entry};
 use crate::core::Core;
 use crate::events::Recorder;
 use crate::informer::{self, WatchedTwice};
@@ -32,8 +30,8 @@ pub struct Options {
     /// Identity in the leader lease; `None`: no lease, for what runs once by nature (a node's agent). An identity that
     /// stays the same over restarts takes its own lease back at once, and must never run twice at the same time.
     pub identity: Option<String>,
-    /// Where the admin port listens; `None`: no admin port.
-    pub admin_listen: Option<SocketAddr>,
+    /// Where the controller shows itself; `None`: nowhere.
+    pub board: Option<Arc<Board>>,
     /// Who is told when the process is ready.
     pub ready: Option<Ready>,
 }
@@ -44,15 +42,6 @@ pub enum RunError {
     /// The lease is lost: another works now.
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
-    /// The admin port cannot be had.
-    #[error("cannot listen on {address} for the admin port; choose another with --admin-listen, or none")]
-    Admin {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
     /// The controller's watches contradict each other.
     #[error(transparent)]
     Watches(#[from] WatchedTwice),
@@ -95,7 +84,6 @@ pub async fn reconciler<R: Reconcile>(
     let name = reconciler.name();
     let watched = reconciler.watches();
     let merged = informer::merge(&watched)?;
-    let admin_port = listen(options.admin_listen).await?;
     let shared = Arc::new(Shared::new(Core::new(watched)));
     let metrics = Arc::new(Metrics::new(name));
     let watches = Watches::new(client.clone());
@@ -112,10 +100,9 @@ pub async fn reconciler<R: Reconcile>(
         parts.spawn(endless("watch", part));
     }
     parts.spawn(endless("recorder", telling));
-    if let Some(listener) = admin_port {
-        let admin =
-            Admin { shared: Arc::clone(&shared), metrics: Arc::clone(&metrics), leads: leads.clone() };
-        parts.spawn(endless("admin port", admin::run(listener, Arc::new(admin))));
+    if let Some(board) = &options.board {
+        let (shared, metrics, leads) = (Arc::clone(&shared), Arc::clone(&metrics), leads.clone());
+        board.enter(name, Entry { shared, metrics, leads });
     }
     // Without a lease the sender is kept here, so that the workers do not take its end for theirs.
     let always = match &options.identity {
@@ -173,14 +160,4 @@ fn why(name: &'static str, part: Result<Part, JoinError>) -> RunError {
 
 fn ended(name: &'static str, part: &'static str, why: &str) -> RunError {
     RunError::Ended { name, part, why: why.to_owned() }
-}
-
-async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, RunError> {
-    let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address).await.map_err(|source| RunError::Admin { address, source })?;
-    match listener.local_addr() {
-        Ok(local) => tracing::info!(%local, "admin port"),
-        Err(error) => tracing::debug!(%error, "admin port has no address"),
-    }
-    Ok(Some(listener))
 }

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 
 use std::sync::atomic::AtomicU64;
 
-use crate::queue::Counts;
+use crate::queue::shown::Counts;
 
 type Name = [(&'static str, &'static str); 1];
 type Labels = Vec<(&'static str, String)>;
@@ -60,8 +60,8 @@ pub struct Metrics {
     running: Family<Name, Gauge>,
     parked: Family<Name, Gauge>,
     oldest: Family<Name, Seconds>,
-    waited: Histogram,
-    worked: Histogram,
+    waited: Family<Name, Histogram>,
+    worked: Family<Name, Histogram>,
     reconciles: Family<Labels, Counter>,
     objects: Family<Labels, Gauge>,
     leading: Family<Name, Gauge>,
@@ -84,8 +84,8 @@ impl Metrics {
             running: Family::default(),
             parked: Family::default(),
             oldest: Family::default(),
-            waited: Histogram::new(BUCKETS),
-            worked: Histogram::new(BUCKETS),
+            waited: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            worked: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             reconciles: Family::default(),
             objects: Family::default(),
             leading: Family::default(),
@@ -125,6 +125,9 @@ impl Metrics {
         for family in [&self.adds, &self.dedups, &self.retries] {
             drop(family.get_or_create(&[("name", self.name)]));
         }
+        for family in [&self.waited, &self.worked] {
+            drop(family.get_or_create(&[("name", self.name)]));
+        }
         for family in [&self.depth, &self.parked] {
             drop(family.get_or_create(&[("name", self.name)]));
         }
@@ -142,12 +145,12 @@ impl Metrics {
 
     /// A job began after waiting.
     pub fn began(&self, waited: f64) {
-        self.waited.observe(waited);
+        self.waited.get_or_create(&[("name", self.name)]).observe(waited);
     }
 
     /// A job ended.
     pub fn ended(&self, ending: Ending, seconds: f64) {
-        self.worked.observe(seconds);
+        self.worked.get_or_create(&[("name", self.name)]).observe(seconds);
         self.reconciles.get_or_create(&self.ending(ending)).inc();
     }
 
@@ -177,7 +180,8 @@ impl Metrics {
 
     /// How many objects of a type the cache holds.
     pub fn objects(&self, resource: &str, count: usize) {
-        self.objects.get_or_create(&vec![("resource", resource.to_owned())]).set(count as i64);
+        let labels = vec![("controller", self.name.to_owned()), ("resource", resource.to_owned())];
+        self.objects.get_or_create(&labels).set(count as i64);
     }
 
     /// The exposition text (OpenMetrics).
@@ -189,6 +193,35 @@ impl Metrics {
         text
     }
 }
+
+/// The expositions of several controllers as one: each family once, with the samples of all.
+pub fn together(texts: Vec<String>) -> String {
+    let mut families: Vec<(String, String)> = Vec::new();
+    for text in &texts {
+        let mut place = 0;
+        for line in text.lines().filter(|line| *line != END) {
+            if let Some(name) = line.strip_prefix("# HELP ").and_then(|rest| rest.split(' ').next()) {
+                let known = families.iter().position(|(family, _)| family == name);
+                place = known.unwrap_or(families.len());
+                if known.is_none() {
+                    families.push((name.to_owned(), String::new()));
+                }
+            }
+            let Some((_, lines)) = families.get_mut(place) else { continue };
+            if !line.starts_with('#') || !lines.contains(line) {
+                lines.push_str(line);
+                lines.push('\n');
+            }
+        }
+    }
+    let mut all: String = families.into_iter().map(|(_, lines)| lines).collect();
+    all.push_str(END);
+    all.push('\n');
+    all
+}
+
+/// How an exposition ends.
+const END: &str = "# EOF";
 
 #[cfg(test)]
 mod tests {

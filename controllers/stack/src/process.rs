@@ -41,7 +41,16 @@ impl Name {
     pub const ALL: [Self; 5] =
         [Self::Deployment, Self::ReplicaSet, Self::Scheduler, Self::Garbage, Self::Namespace];
 
-    /// The name on the command line, of the process, of the lease.
+    /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
+    pub fn home(self) -> &'static str {
+        match self {
+            Self::Deployment | Self::ReplicaSet | Self::Scheduler | Self::Garbage | Self::Namespace => {
+                self.as_str()
+            }
+        }
+    }
+
+    /// The name on the command line, of the lease, of the identity.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deployment => "deployment",
@@ -110,7 +119,12 @@ async fn every_type<C: Controller>(
                 types = other_types(&client, &types) => Some(types),
             };
         };
-        let once = Options { ready: options.ready.take(), identity: options.identity.clone(), ..options };
+        let once = Options {
+            ready: options.ready.take(),
+            identity: options.identity.clone(),
+            board: options.board.clone(),
+            ..options
+        };
         run::controller(make(types.clone()), client.clone(), once, until).await?;
         match changed {
             Some(changed) => types = changed,

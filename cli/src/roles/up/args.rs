@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use strata_stack::process::Name;
 
 use crate::roles::apiserver::ServerArgs;
 use crate::roles::choice::{self, ChoiceError};
@@ -68,7 +69,7 @@ pub struct Config {
     /// Further names of the API server.
     pub names: Vec<San>,
     /// Controllers to run.
-    pub controllers: Vec<&'static str>,
+    pub controllers: Vec<Name>,
     /// Whether standard output carries the kubeconfig alone.
     pub print_kubeconfig: bool,
     /// The node agent's settings.

@@ -75,7 +75,15 @@ pub struct Platform<'a> {
 
 /// All children, in the stages in which they are stopped: the node agent, the controllers, the API server.
 pub fn stages(platform: &Platform<'_>) -> Vec<Vec<Spec>> {
-    let controllers = platform.config.controllers.iter().map(|name| controller(platform, name));
+    let mut homes: Vec<(&'static str, Vec<&'static str>)> = Vec::new();
+    for name in &platform.config.controllers {
+        let home = name.home();
+        match homes.iter_mut().find(|(known, _)| *known == home) {
+            Some((_, names)) => names.push(name.as_str()),
+            None => homes.push((home, vec![name.as_str()])),
+        }
+    }
+    let controllers = homes.iter().map(|(home, names)| controllers(platform, home, names));
     vec![vec![node(platform)], controllers.collect(), vec![apiserver(platform)]]
 }
 
@@ -103,12 +111,18 @@ fn apiserver(platform: &Platform<'_>) -> Spec {
         .child(APISERVER, Inherits::Listener(Arc::clone(listener)))
 }
 
-fn controller(platform: &Platform<'_>, name: &str) -> Spec {
-    Words::of(&["controller", name])
-        .flag("--kubeconfig", platform.layout.role_kubeconfig(name))
+fn controllers(platform: &Platform<'_>, home: &str, names: &[&str]) -> Spec {
+    let layout = platform.layout;
+    let kubeconfig = match names {
+        [one] => layout.role_kubeconfig(one),
+        _ => layout.roles(),
+    };
+    Words::of(&["controller", &names.join(",")])
+        .flag("--kubeconfig", kubeconfig)
         .flag("--identity", platform.identity)
+        .flag_if("--admin-socket", layout.admin_socket(home))
         .log(&platform.config.log)
-        .child(name, Inherits::Lock(Arc::clone(&platform.lock)))
+        .child(home, Inherits::Lock(Arc::clone(&platform.lock)))
 }
 
 fn node(platform: &Platform<'_>) -> Spec {
@@ -117,6 +131,7 @@ fn node(platform: &Platform<'_>) -> Spec {
     Words::of(&["node"])
         .flag("--kubeconfig", layout.role_kubeconfig(identities::NODE))
         .flag("--root", layout.node())
+        .flag_if("--admin-socket", layout.admin_socket(NODE))
         .flag("--name", platform.node)
         .flag("--tls-cert-file", certificate)
         .flag("--tls-private-key-file", key)

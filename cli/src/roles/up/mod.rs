@@ -147,7 +147,7 @@ async fn up(config: Config, began: Instant) -> Result<(), Failure> {
         node: node_name.clone(),
         address,
         more: config.names.clone(),
-        controllers: config.controllers.clone(),
+        controllers: config.controllers.iter().map(|name| name.as_str()).collect(),
     };
     let pki = identities::prepare(data.layout(), &names, Timestamp::now()).map_err(Failure::lasting)?;
     let stages = children::stages(&Platform {

@@ -116,7 +116,7 @@ impl Platform {
                 client_ca_pem: self.authority.pem().into(),
             },
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            admin_listen: None,
+            admin: strata_runtime::admin::listen::Places::default(),
         }
     }
 

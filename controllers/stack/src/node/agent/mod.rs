@@ -23,6 +23,8 @@ use strata_client::client::Client;
 use strata_client::config::ClientConfig;
 use strata_client::connect::SetupError;
 use strata_plan::pod::observed::NodeFacts;
+use strata_runtime::admin::board::Board;
+use strata_runtime::admin::listen::{AdminError, Listeners, Places};
 use strata_runtime::run::{self, Options, RunError};
 use tokio::sync::Notify;
 
@@ -64,8 +66,8 @@ pub struct Config {
     pub tls: Tls,
     /// Where the log server listens; port 0 picks one.
     pub listen: SocketAddr,
-    /// Where the admin port listens; `None`: no admin port.
-    pub admin_listen: Option<SocketAddr>,
+    /// Where the admin port is.
+    pub admin: Places,
 }
 
 /// How an agent is to end.
@@ -110,6 +112,9 @@ pub enum NodeError {
     /// The log server failed.
     #[error("the log server ended")]
     Logs(#[source] tonic::transport::Error),
+    /// The admin port cannot be had.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// The controller part failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -124,9 +129,12 @@ impl NodeError {
     /// Whether another start would meet the same.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::ManyNodes(_) | Self::Root(_) | Self::Runtime(_) | Self::Client(_) | Self::Listen { .. } => {
-                true
-            }
+            Self::ManyNodes(_)
+            | Self::Root(_)
+            | Self::Runtime(_)
+            | Self::Client(_)
+            | Self::Listen { .. }
+            | Self::Admin(_) => true,
             Self::Busy { .. } | Self::Logs(_) | Self::Run(_) => false,
         }
     }
@@ -168,11 +176,14 @@ pub async fn run(
     let leases = lease::renew(client.clone(), names);
     let mut how = Stop::LeavePods;
     let told = async { how = shutdown.await };
-    let options = Options { admin_listen: config.admin_listen, ..Options::default() };
+    let board = Arc::new(Board::default());
+    let admin = Listeners::bind(&config.admin).await?.serve(Arc::clone(&board));
+    let options = Options { board: Some(board), ..Options::default() };
     let controller = run::reconciler(Arc::clone(&holder), client, options, told);
     let result = tokio::select! {
         result = controller => result.map_err(NodeError::from),
         result = logs => result.map_err(NodeError::Logs),
+        () = admin => Ok(()),
         () = holder.forward_changes() => Ok(()),
         () = leases => Ok(()),
         () = tell_ready(&holder, ready) => Ok(()),
