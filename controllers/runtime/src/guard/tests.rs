@@ -1,3 +1,5 @@
+//! Fights are told from work, and end.
+
 use serde_json::json;
 use strata_model::object::ObjectKey;
 use strata_model::resource::builtin;

@@ -1,3 +1,5 @@
+//! The board answers what it should, and refuses the rest.
+
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
