@@ -33,6 +33,10 @@ pub mod refusal;
 
 pub mod value;
 
+pub mod expression;
+
+pub mod custom;
+
 pub mod authn;
 
 pub mod authz;

@@ -99,6 +99,8 @@ impl Node {
 #[derive(Debug, Clone, Default)]
 pub struct Object {
     fields: Box<[(Box<str>, Field)]>,
+    /// What a field without a description holds, where such fields may be.
+    rest: Option<Box<Field>>,
     /// True if the struct is replaced as a whole (server-side apply), never merged by field.
     pub atomic: bool,
 }
@@ -107,13 +109,21 @@ impl Object {
     /// A struct of these fields.
     pub fn new(mut fields: Vec<(Box<str>, Field)>, atomic: bool) -> Self {
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        Self { fields: fields.into_boxed_slice(), atomic }
+        Self { fields: fields.into_boxed_slice(), rest: None, atomic }
+    }
+
+    /// The same struct, open to fields that nothing is known of.
+    pub fn open(mut self) -> Self {
+        self.rest = Some(Box::new(Field::plain(Arc::new(Node::Any))));
+        self
     }
 
     /// The field `name`; names are case-sensitive.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let at = self.fields.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
-        Some(&self.fields[at].1)
+        match self.fields.binary_search_by(|(key, _)| (**key).cmp(name)) {
+            Ok(at) => Some(&self.fields[at].1),
+            Err(_) => self.rest.as_deref(),
+        }
     }
 
     /// All fields in alphabetical order.

@@ -11,7 +11,7 @@ use strata_model::object::ObjectError;
 use strata_model::status::{Reason, Status};
 
 use crate::manifest::ManifestError;
-use crate::output::jsonpath::JsonPathError;
+use strata_model::jsonpath::JsonPathError;
 
 /// Longest chain of causes that is shown.
 const MAX_CAUSES: usize = 4;

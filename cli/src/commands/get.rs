@@ -16,10 +16,10 @@ use crate::commands::printing::parse_format;
 use crate::commands::session::{PAGE, Session};
 use crate::commands::target::{self, FileArgs, SelectorArgs, Target, value_of};
 use crate::output::format::{self, Format};
-use crate::output::jsonpath::JsonPath;
 use crate::output::sort;
 use crate::output::stdout;
 use crate::output::table::{Table, TableOptions, TablePrinter};
+use strata_model::jsonpath::JsonPath;
 
 /// Help behind the flags.
 pub const EXAMPLES: &str = "\

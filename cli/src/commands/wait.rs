@@ -11,8 +11,8 @@ use crate::commands::follow::{self, Outcome};
 use crate::commands::session::Session;
 use crate::commands::target::{self, FileArgs, SelectorArgs, Target};
 use crate::output::duration::Limit;
-use crate::output::jsonpath::{JsonPath, text_of};
 use crate::output::stdout;
+use strata_model::jsonpath::{JsonPath, text_of};
 
 /// Help behind the flags.
 pub const EXAMPLES: &str = "\

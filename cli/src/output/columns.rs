@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::jsonpath::{JsonPath, JsonPathError, text_of};
 use super::table;
+use strata_model::jsonpath::{JsonPath, JsonPathError, text_of};
 
 /// Columns that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,8 +5,8 @@ use serde::Serialize as _;
 use serde_json::{Value, json};
 
 use super::columns::{Columns, ColumnsError};
-use super::jsonpath::{JsonPath, JsonPathError};
 use super::yaml;
+use strata_model::jsonpath::{JsonPath, JsonPathError};
 
 /// The forms people may ask for, as errors list them.
 const ALLOWED: &str = "custom-columns, custom-columns-file, json, jsonpath, jsonpath-file, name, wide, yaml";

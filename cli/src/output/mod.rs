@@ -8,8 +8,6 @@ pub mod style;
 
 pub mod yaml;
 
-pub mod jsonpath;
-
 pub mod table;
 
 pub mod columns;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 use strata_model::quantity::Quantity;
 
-use super::jsonpath::{self, JsonPath, JsonPathError};
+use strata_model::jsonpath::{self, JsonPath, JsonPathError};
 
 /// Sorts objects by the first value of a path; those without one come first. Equal ones keep their order.
 pub fn by_path(objects: &mut [Value], path: &JsonPath) -> Result<(), JsonPathError> {

@@ -6,6 +6,7 @@
 pub mod age;
 pub mod condition;
 pub mod field;
+pub mod jsonpath;
 pub mod meta;
 pub mod merge;
 pub mod names;

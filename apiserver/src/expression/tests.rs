@@ -1,0 +1,89 @@
+//! Expressions as rules and policies have them.
+
+use serde_json::{Value, json};
+
+use super::budget::Budget;
+use super::program::{CompileError, EvaluationError, Expression, Prepared, Scope};
+
+fn run(source: &str, this: &Value) -> Result<bool, EvaluationError> {
+    let expression =
+        Expression::compile(source, &["self", "oldSelf"]).unwrap_or_else(|e| panic!("{source}: {e}"));
+    let scope = Prepared::new(&Scope::new().with("self", this));
+    expression.holds(&scope, &mut Budget::default())
+}
+
+#[test]
+fn expressions_of_daily_use_hold() {
+    let this = json!({"min": 1, "max": 3, "name": "web-1", "tags": ["a", "b"], "env": {"k": "v"},
+        "items": [{"name": "x", "n": 1}, {"name": "y", "n": 2}], "memory": "1Gi", "url": "https://u@example.com:80/a?b=c"});
+    for source in [
+        "self.min <= self.max",
+        "has(self.min) && !has(self.gone)",
+        "self.tags.all(t, t.size() == 1) && self.tags.exists(t, t == 'b')",
+        "self.items.map(i, i.n).sum() == 3",
+        "self.items.filter(i, i.n > 1).size() == 1",
+        "self.items.exists_one(i, i.name == 'x')",
+        "self.name.matches('^[a-z-]+[0-9]$') && self.name.startsWith('web')",
+        "self.name.find('[0-9]') == '1' && 'a1b2'.findAll('[0-9]') == ['1', '2']",
+        "quantity(self.memory).isGreaterThan(quantity('500Mi')) && isQuantity('5m') && !isQuantity('x')",
+        "quantity('2').add(quantity('500m')).compareTo(quantity('2500m')) == 0",
+        "url(self.url).getHostname() == 'example.com' && url(self.url).getPort() == '80'",
+        "url(self.url).getQuery() == {'b': ['c']} && !isURL('a b')",
+        "isIP('10.0.0.1') && ip('10.0.0.1').family() == 4 && !isIP('x')",
+        "cidr('10.0.0.0/8').containsIP('10.1.2.3') && !cidr('10.0.0.0/8').containsCIDR('11.0.0.0/16')",
+        "[1, 2, 3].isSorted() && [1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2",
+        "sets.contains(self.tags, ['a']) && sets.intersects([1], [1, 2]) && sets.equivalent([1, 2], [2, 1, 1])",
+        "'a-b'.split('-').join('+') == 'a+b' && 'A'.lowerAscii() == 'a' && 'aXa'.replace('X', 'b') == 'aba'",
+        "'%s is %d'.format(['n', 1]) == 'n is 1'",
+        "timestamp('2026-01-01T00:00:00Z') < timestamp('2026-01-02T00:00:00Z') && duration('1h') > duration('1m')",
+        "self.?gone.orValue(5) == 5 && optional.none().hasValue() == false",
+        "format.dns1123Label().validate('ok') == optional.none() && format.dns1123Label().validate('-').hasValue()",
+        "'k' in self.env && self.env.all(k, self.env[k] == 'v')",
+        "type(self.min) == int && dyn(1) == 1.0 && math.greatest(1, 2) == 2",
+        "self.min > 5 || true",
+    ] {
+        assert_eq!(run(source, &this), Ok(true), "{source}");
+    }
+}
+
+#[test]
+fn what_cannot_be_evaluated_says_why() {
+    let failed = run("self.gone == 1", &json!({})).unwrap_err();
+    assert_eq!(failed, EvaluationError::Failed("no such key: gone".to_owned()));
+    assert!(matches!(run("self.a", &json!({"a": 1})), Err(EvaluationError::Failed(_))));
+}
+
+#[test]
+fn what_is_no_expression_is_refused() {
+    let compile = |source: &str| Expression::compile(source, &["self"]).map(drop);
+    assert!(matches!(compile("self.a =="), Err(CompileError::Syntax(_))));
+    assert!(matches!(compile("other > 1"), Err(CompileError::Undeclared { name, .. }) if name == "other"));
+    assert!(matches!(compile("self.nothing_like_it()"), Err(CompileError::Undeclared { .. })));
+    assert_eq!(compile(" "), Err(CompileError::Empty));
+    assert_eq!(compile(&"(".repeat(500)), Err(CompileError::TooDeep));
+    assert_eq!(compile(&format!("1{}", "+1".repeat(4000))), Err(CompileError::TooDeep));
+    assert_eq!(compile(&"self.a && ".repeat(5000)), Err(CompileError::TooLong));
+    assert_eq!(compile(&format!("1{} > 0", "+1".repeat(60))), Ok(()));
+    assert_eq!(compile(&format!("{}self.a", "self.a && ".repeat(70))), Ok(()));
+    assert_eq!(compile(&format!("{}true{}", "(".repeat(60), ")".repeat(60))), Ok(()));
+}
+
+#[test]
+fn work_is_bounded() {
+    let many: Vec<u64> = (0..2000).collect();
+    let this = json!({"many": many, "text": "a".repeat(100_000)});
+    for source in [
+        "self.many.all(a, self.many.all(b, self.many.all(c, true)))",
+        "self.many.map(a, self.many.map(b, self.many.map(c, 1))).size() > 0",
+        "self.many.filter(a, self.many.filter(b, self.many.exists(c, c > 5000)) == []).size() > 0",
+        "self.text.replace('a', self.text).size() > 0",
+        "[self.text].map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a)\
+         .map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).size() > 0",
+    ] {
+        let result = run(source, &this);
+        assert!(
+            matches!(&result, Err(EvaluationError::Spent)) || format!("{result:?}").contains("cost limit"),
+            "{source}: {result:?}"
+        );
+    }
+}
