@@ -13,6 +13,8 @@ pub mod printing;
 
 pub mod follow;
 
+pub mod stir;
+
 pub mod moment;
 
 mod last_applied;
@@ -48,6 +50,8 @@ mod rollout;
 mod wait;
 
 mod why;
+
+mod tree;
 
 mod queue;
 
@@ -103,6 +107,9 @@ pub enum ResourceCommand {
     /// Show who changed an object, when, and which fields
     #[command(after_help = history::EXAMPLES)]
     History(With<history::HistoryArgs>),
+    /// Show what an object owns, down to its processes, with status and age
+    #[command(after_help = tree::EXAMPLES)]
+    Tree(With<tree::TreeArgs>),
     /// Show what the controllers have to do, and have one do it now
     #[command(after_help = queue::EXAMPLES)]
     Queue(With<queue::QueueArgs>),
@@ -219,6 +226,7 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
         C::Why(with) => online(before, with, why::run).await,
         C::History(with) => online(before, with, history::run).await,
         C::Diff(with) => online(before, with, diff::run).await,
+        C::Tree(with) => online(before, with, tree::run).await,
         C::Queue(with) => finish("", queue::run(with.connection.or(before), with.args).await),
         C::Explain(with) => online(before, with, explain::run).await,
         C::Logs(with) => online(before, with, logs::run).await,

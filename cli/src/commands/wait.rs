@@ -1,17 +1,21 @@
 //! `wait`: until a condition holds of objects.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::commands::error::{CliError, CliResult, usage};
 use crate::commands::follow::{self, Outcome};
 use crate::commands::session::Session;
-use crate::commands::target::{self, FileArgs, SelectorArgs, Target};
+use crate::commands::stir::Stir;
+use crate::commands::target::{self, FileArgs, SelectorArgs, Target, value_of};
 use crate::output::duration::Limit;
 use crate::output::stdout;
+use crate::why::gather;
 use strata_model::jsonpath::{JsonPath, text_of};
 
 /// Help behind the flags.
@@ -20,6 +24,7 @@ Examples:
   strata wait --for=condition=Available deployment/web
   strata wait --for=condition=Ready pod -l app=web --timeout=60s
   strata wait --for=jsonpath='{.status.phase}'=Running pod/web-1
+  strata wait --converged deployment/web           until all is as declared, down to the processes
   strata wait --for=delete pod/web-1
   strata wait --for=create deployment/web";
 
@@ -33,9 +38,13 @@ pub struct WaitArgs {
     #[arg(value_name = "TYPE NAME | TYPE/NAME")]
     resources: Vec<String>,
 
-    /// What to wait for: condition=NAME[=VALUE], jsonpath='{PATH}'[=VALUE], delete, create
-    #[arg(long = "for", value_name = "CONDITION", value_parser = parse_condition)]
-    condition: Condition,
+    /// What to wait for: condition=NAME[=VALUE], jsonpath='{PATH}'[=VALUE], delete, create, converged
+    #[arg(long = "for", value_name = "CONDITION", value_parser = parse_condition, required_unless_present = "converged")]
+    condition: Option<Condition>,
+
+    /// The same as --for=converged: until the object and all it is made of are as declared
+    #[arg(long, conflicts_with = "condition")]
+    converged: bool,
 
     #[command(flatten)]
     selectors: SelectorArgs,
@@ -66,6 +75,8 @@ enum Condition {
     Delete,
     /// It is there.
     Create,
+    /// It and everything below it is as declared.
+    Converged,
 }
 
 fn parse_condition(text: &str) -> Result<Condition, String> {
@@ -91,8 +102,9 @@ fn parse_condition(text: &str) -> Result<Condition, String> {
     match text {
         "delete" => Ok(Condition::Delete),
         "create" => Ok(Condition::Create),
+        "converged" => Ok(Condition::Converged),
         other => Err(format!(
-            "unrecognized condition {other:?}: write condition=Ready, jsonpath='{{.status.phase}}'=Running, delete or create"
+            "unrecognized condition {other:?}: write condition=Ready, jsonpath='{{.status.phase}}'=Running, delete, create or converged"
         )),
     }
 }
@@ -102,7 +114,8 @@ impl Condition {
         let Some(object) = object else { return Ok(*self == Self::Delete) };
         Ok(match self {
             Self::Create => true,
-            Self::Delete => false,
+            // Told by more than the object itself.
+            Self::Delete | Self::Converged => false,
             Self::Path { path, value } => {
                 let found = path.find(object)?;
                 match value {
@@ -130,6 +143,7 @@ impl Condition {
 
 /// Runs the command.
 pub async fn run(session: &Session, args: WaitArgs) -> CliResult {
+    let condition = args.condition.clone().unwrap_or(Condition::Converged);
     let mut targets = Vec::new();
     for target in target::targets(session, &args.resources, &args.files, args.all_namespaces).await? {
         if target.name.is_some() {
@@ -144,7 +158,7 @@ pub async fn run(session: &Session, args: WaitArgs) -> CliResult {
         }));
     }
     if targets.is_empty() {
-        return match args.condition {
+        return match condition {
             Condition::Delete => Ok(()),
             _ => Err(usage("no matching resources found")),
         };
@@ -154,7 +168,7 @@ pub async fn run(session: &Session, args: WaitArgs) -> CliResult {
     let mut errors = Vec::new();
     for target in &targets {
         let left = limit.saturating_sub(began.elapsed());
-        if let Err(error) = one(session, &args.condition, target, left).await {
+        if let Err(error) = one(session, &condition, target, left).await {
             errors.push(error);
         }
     }
@@ -167,6 +181,9 @@ pub async fn run(session: &Session, args: WaitArgs) -> CliResult {
 
 async fn one(session: &Session, condition: &Condition, target: &Target, limit: Duration) -> CliResult {
     let name = target.key().name;
+    if *condition == Condition::Converged {
+        return converged(session, target, &name, limit).await;
+    }
     let look_once = limit.is_zero() || !matches!(condition, Condition::Delete | Condition::Create);
     if look_once {
         // What is not there will not meet a condition; and a look without waiting is a read.
@@ -205,6 +222,29 @@ async fn one(session: &Session, condition: &Condition, target: &Target, limit: D
             "timed out waiting for the condition on {display}; `strata why {}` tells what it waits for",
             target::display(&target.resource, &name)
         ))),
+    }
+}
+
+/// Looks at the whole tree of an object, again with every change in its namespace, until all of it is as declared.
+async fn converged(session: &Session, target: &Target, name: &str, limit: Duration) -> CliResult {
+    let registry = session.registry().await?;
+    let mut types = gather::part_types(registry);
+    types.push(Arc::clone(&target.resource));
+    let mut stir = Stir::of(session, &types, &target.namespace);
+    let end = tokio::time::Instant::now() + limit;
+    loop {
+        let object = session.get(&target.resource, &target.namespace, name).await?;
+        let root = value_of(&target.resource, &object)?;
+        let line = gather::tree(&session.client, registry, &root, Timestamp::now()).await?;
+        if line.settled() {
+            return say(target, name);
+        }
+        if tokio::time::timeout_at(end, stir.next()).await.is_err() {
+            let display = target::display(&target.resource, name);
+            let why =
+                line.first_reason().map(|(whose, reason)| format!(": {whose}: {reason}")).unwrap_or_default();
+            return Err(usage(format!("timed out waiting for {display} to converge{why}")));
+        }
     }
 }
 

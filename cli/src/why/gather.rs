@@ -10,7 +10,7 @@ use strata_client::client::Client;
 use strata_client::error::ClientError;
 use strata_client::options::{GetOptions, ListOptions};
 use strata_model::object::{Object, ObjectKey};
-use strata_model::resource::{Lookup, Registry, ResourceType};
+use strata_model::resource::{Lookup, Registry, ResourceType, Verb, builtin};
 
 use super::{Facts, Line, explain};
 
@@ -40,8 +40,38 @@ pub async fn tree(
     Ok(explain(root, &facts, now))
 }
 
+/// The tree of everything that an object owns, of whatever type, as things are now.
+pub async fn owned(
+    client: &Client,
+    registry: &Registry,
+    root: &Value,
+    now: Timestamp,
+) -> Result<Line, ClientError> {
+    let namespace = root["metadata"]["namespace"].as_str().unwrap_or_default();
+    let mut facts = Facts::default();
+    for resource in owned_types(registry) {
+        let namespace = if resource.is_namespaced() { namespace } else { "" };
+        facts.objects.extend(optional(pages(client, &resource, namespace, "").await)?.unwrap_or_default());
+    }
+    Ok(explain(root, &facts, now))
+}
+
+/// The types whose objects may be owned by another: all that can be listed, in one version each; but not events, which
+/// are about objects and belong to none.
+pub fn owned_types(registry: &Registry) -> Vec<Arc<ResourceType>> {
+    let mut types: Vec<Arc<ResourceType>> = Vec::new();
+    for one in registry.types() {
+        let known = types.iter().any(|t| t.id == one.id);
+        let listed = one.verbs.contains(&Verb::List) && one.verbs.contains(&Verb::Watch);
+        if listed && !known && one.id.resource != builtin::EVENT.id.resource {
+            types.push(Arc::clone(one));
+        }
+    }
+    types
+}
+
 /// The types whose objects may be parts of another: namespaced, with a status of their own.
-fn part_types(registry: &Registry) -> Vec<Arc<ResourceType>> {
+pub fn part_types(registry: &Registry) -> Vec<Arc<ResourceType>> {
     registry.types().iter().filter(|t| t.is_namespaced() && t.has_status()).cloned().collect()
 }
 

@@ -70,6 +70,9 @@ pub struct Line {
     pub desired: String,
     /// What is, for people.
     pub actual: String,
+    /// Seconds since it was created; none for containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
     /// Whether the two agree.
     pub converged: bool,
     /// Why not.
@@ -116,6 +119,7 @@ fn line(object: &Value, view: &View<'_>, depth: usize) -> Line {
         kind: object["kind"].as_str().unwrap_or_default().to_owned(),
         namespace: text("namespace"),
         name: text("name"),
+        age_seconds: common::age(&object["metadata"]["creationTimestamp"], view.now),
         ..Line::default()
     };
     if object["spec"]["containers"].is_array() {
