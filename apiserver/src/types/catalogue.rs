@@ -8,7 +8,10 @@ use strata_model::resource::{GroupResource, Registry, ResourceType, builtin};
 
 use super::review::{REVIEWS, Review};
 use super::rules::{Conversion, PLAIN, Rules};
-use super::{autoscaler, config, deployment, event, lease, namespace, node, pod, print, replica_set};
+use super::{
+    autoscaler, claim, config, cron_job, daemon_set, deployment, event, job, lease, namespace, node, pod,
+    policy, print, quota, replica_set, replication_controller, stateful_set,
+};
 use crate::value;
 
 /// A type as it is served.
@@ -70,6 +73,19 @@ static RULES: &[(&ResourceType, &Rules)] = &[
     (&builtin::DEPLOYMENT, &deployment::DEPLOYMENT),
     (&builtin::REPLICA_SET, &replica_set::REPLICA_SET),
     (&builtin::LEASE, &lease::LEASE),
+    (&builtin::STATEFUL_SET, &stateful_set::STATEFUL_SET),
+    (&builtin::DAEMON_SET, &daemon_set::DAEMON_SET),
+    (&builtin::REPLICATION_CONTROLLER, &replication_controller::REPLICATION_CONTROLLER),
+    (&builtin::POD_TEMPLATE, &replication_controller::POD_TEMPLATE),
+    (&builtin::CONTROLLER_REVISION, &replication_controller::CONTROLLER_REVISION),
+    (&builtin::JOB, &job::JOB),
+    (&builtin::CRON_JOB, &cron_job::CRON_JOB),
+    (&builtin::POD_DISRUPTION_BUDGET, &policy::DISRUPTION_BUDGET),
+    (&builtin::PRIORITY_CLASS, &policy::PRIORITY_CLASS),
+    (&builtin::RESOURCE_QUOTA, &quota::RESOURCE_QUOTA),
+    (&builtin::LIMIT_RANGE, &quota::LIMIT_RANGE),
+    (&builtin::PERSISTENT_VOLUME_CLAIM, &claim::CLAIM),
+    (&builtin::PERSISTENT_VOLUME, &claim::VOLUME),
     (&builtin::HORIZONTAL_POD_AUTOSCALER, &autoscaler::AUTOSCALER),
 ];
 

@@ -46,7 +46,7 @@ fn defaults(deployment: &mut Value) {
 }
 
 fn validate(deployment: &Value, faults: &mut Faults) {
-    workload::validate(deployment, "deployment", faults);
+    workload::validate(deployment, "deployment", &[], faults);
     for field in ["revisionHistoryLimit", "progressDeadlineSeconds"] {
         workload::not_negative(deployment, field, faults);
     }

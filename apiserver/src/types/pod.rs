@@ -95,7 +95,7 @@ fn qos_class(pod: &Value) -> &'static str {
 
 fn validate(pod: &Value, faults: &mut Faults) {
     let spec = at(pod, &["spec"]).unwrap_or(&Value::Null);
-    pod_checks::validate(spec, &FieldPath::new("spec"), faults);
+    pod_checks::validate(spec, &FieldPath::new("spec"), &[], faults);
 }
 
 const CHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\

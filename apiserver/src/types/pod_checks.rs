@@ -7,6 +7,7 @@ use strata_model::field::{FieldError, FieldPath};
 use strata_model::names;
 use strata_model::quantity::Quantity;
 
+use super::check::{at_least, one_of, port as port_number, port_name};
 use super::rules::Faults;
 use crate::value::{at, int, list, members, text};
 
@@ -15,11 +16,11 @@ const DNS_POLICIES: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Defa
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
-const PORT_NAME_MAX: usize = 15;
 
-/// Checks a pod spec.
-pub fn validate(spec: &Value, path: &FieldPath, faults: &mut Faults) {
-    let volumes = volumes(spec, path, faults);
+/// Checks a pod spec; `claims` are volumes that the pod gets beside its own.
+pub fn validate(spec: &Value, path: &FieldPath, claims: &[&str], faults: &mut Faults) {
+    let mut volumes = volumes(spec, path, faults);
+    volumes.extend(claims);
     let mut names = BTreeSet::new();
     if list(spec, &["containers"]).is_empty() {
         faults.push(FieldError::required(path.child("containers"), ""));
@@ -45,25 +46,6 @@ pub fn validate(spec: &Value, path: &FieldPath, faults: &mut Faults) {
         }
     }
     tolerations(spec, path, faults);
-}
-
-fn one_of(map: &Value, field: &str, known: &[&str], path: &FieldPath, faults: &mut Faults) {
-    let value = text(map, &[field]);
-    if !value.is_empty() && !known.contains(&value) {
-        faults.push(FieldError::not_supported(path.child(field), value, known));
-    }
-}
-
-fn at_least(map: &Value, field: &str, least: i64, path: &FieldPath, faults: &mut Faults) {
-    if let Some(value) = int(map, &[field])
-        && value < least
-    {
-        let detail = match least {
-            0 => "must be greater than or equal to 0".to_owned(),
-            _ => format!("must be greater than or equal to {least}"),
-        };
-        faults.push(FieldError::invalid(path.child(field), value, detail));
-    }
 }
 
 fn volumes<'a>(spec: &'a Value, path: &FieldPath, faults: &mut Faults) -> BTreeSet<&'a str> {
@@ -128,9 +110,8 @@ fn ports(container: &Value, path: &FieldPath, faults: &mut Faults) {
         let path = path.child("ports").index(index);
         let name = text(port, &["name"]);
         if !name.is_empty() {
-            if !is_port_name(name) {
-                let detail = "must be at most 15 lower case letters, digits or '-', with a letter in it";
-                faults.push(FieldError::invalid(path.child("name"), name, detail));
+            if let Some(fault) = port_name(name) {
+                faults.push(FieldError::invalid(path.child("name"), name, fault));
             } else if !names.insert(name) {
                 faults.push(FieldError::duplicate(path.child("name"), name));
             }
@@ -144,21 +125,6 @@ fn ports(container: &Value, path: &FieldPath, faults: &mut Faults) {
         }
         one_of(port, "protocol", PROTOCOLS, &path, faults);
     }
-}
-
-fn port_number(number: i64, path: FieldPath, faults: &mut Faults) {
-    if !(1..=65535).contains(&number) {
-        faults.push(FieldError::invalid(path, number, "must be between 1 and 65535, inclusive"));
-    }
-}
-
-fn is_port_name(name: &str) -> bool {
-    name.len() <= PORT_NAME_MAX
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        && name.bytes().any(|b| b.is_ascii_lowercase())
-        && !name.starts_with('-')
-        && !name.ends_with('-')
-        && !name.contains("--")
 }
 
 fn env(container: &Value, path: &FieldPath, faults: &mut Faults) {

@@ -89,16 +89,18 @@ fn http_get(get: &mut Map<String, Value>) {
     default(get, "scheme", "HTTP");
 }
 
-/// Writes every quantity in its canonical form.
 fn resources(resources: &mut Value) {
     for part in ["limits", "requests"] {
-        if let Some(amounts) = members_mut(resources, &[part]) {
-            for amount in amounts.values_mut() {
-                let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
-                if let Ok(quantity) = text.parse::<Quantity>() {
-                    *amount = json!(quantity.to_string());
-                }
-            }
+        amounts(resources.get_mut(part));
+    }
+}
+
+/// Writes every quantity of a map in its canonical form.
+pub fn amounts(amounts: Option<&mut Value>) {
+    for amount in amounts.and_then(Value::as_object_mut).into_iter().flat_map(|map| map.values_mut()) {
+        let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+        if let Ok(quantity) = text.parse::<Quantity>() {
+            *amount = json!(quantity.to_string());
         }
     }
 }

@@ -20,6 +20,11 @@ pub fn created(object: &Value, now: Timestamp) -> Value {
     json!(age(text(object, &["metadata", "creationTimestamp"]), now))
 }
 
+/// The cells of a type that shows its name and when it was created.
+pub fn name_and_creation(object: &Value, _: Timestamp) -> Vec<Value> {
+    vec![name(object), json!(text(object, &["metadata", "creationTimestamp"]))]
+}
+
 /// How long ago an instant was, or `<unknown>`.
 pub fn age(instant: &str, now: Timestamp) -> String {
     match instant.parse::<Timestamp>() {

@@ -24,7 +24,7 @@ const FIELDS: &[Field] = &[Field { name: "status.replicas", pointers: &["/status
 pub static REPLICA_SET: Rules = Rules {
     defaults: workload::defaults,
     create: |set| workload::reset_status(set, json!({"replicas": 0})),
-    validate: |set, faults| workload::validate(set, "ReplicaSet", faults),
+    validate: |set, faults| workload::validate(set, "ReplicaSet", &[], faults),
     validate_update: |new, old, faults| meta::immutable(new, old, &["spec", "selector"], faults),
     warnings: meta::warn_of_dots,
     columns: COLUMNS,

@@ -13,7 +13,7 @@ pub type Faults = Vec<FieldError>;
 pub struct Column {
     /// Heading; clients print it in capitals.
     pub name: &'static str,
-    /// `string` or `integer`.
+    /// `string`, `integer` or `boolean`.
     pub kind: &'static str,
     /// Whether it is shown with `-o wide` only.
     pub wide: bool,
@@ -29,6 +29,11 @@ pub const fn column(name: &'static str, description: &'static str) -> Column {
 /// A column of whole numbers.
 pub const fn number(name: &'static str, description: &'static str) -> Column {
     Column { name, kind: "integer", wide: false, description }
+}
+
+/// A column of true or false.
+pub const fn truth(name: &'static str, description: &'static str) -> Column {
+    Column { name, kind: "boolean", wide: false, description }
 }
 
 /// A column of text for `-o wide`.

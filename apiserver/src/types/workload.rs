@@ -1,4 +1,4 @@
-//! What deployments and replica sets share: selector, template and replicas. Knows neither.
+//! What deployments, replica sets, stateful sets and daemon sets share: selector, template and replicas. Knows none of them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
@@ -11,17 +11,22 @@ use crate::value::{at, child, default, int, members, object, text};
 
 /// Fills replicas and the template.
 pub fn defaults(workload: &mut Value) {
-    let spec = child(workload, "spec");
-    default(spec, "replicas", 1);
-    if let Some(template) = spec.get_mut("template") {
+    default(child(workload, "spec"), "replicas", 1);
+    template_defaults(workload);
+}
+
+/// Fills the template.
+pub fn template_defaults(workload: &mut Value) {
+    if let Some(template) = child(workload, "spec").get_mut("template") {
         pod_spec::defaults(child(template, "spec"));
         let metadata = child(template, "metadata");
         metadata.remove("creationTimestamp");
     }
 }
 
-/// Checks counts, selector and template. `kind` is the word for the type in messages.
-pub fn validate(workload: &Value, kind: &str, faults: &mut Faults) {
+/// Checks counts, selector and template. `kind` is the word for the type in messages; `claims` are volumes that its
+/// pods get beside those of the template.
+pub fn validate(workload: &Value, kind: &str, claims: &[&str], faults: &mut Faults) {
     let path = FieldPath::new("spec");
     for field in ["replicas", "minReadySeconds"] {
         not_negative(workload, field, faults);
@@ -32,16 +37,27 @@ pub fn validate(workload: &Value, kind: &str, faults: &mut Faults) {
         return;
     };
     let path = path.child("template");
-    if let Some(labels) = members(template, &["metadata", "labels"]) {
-        meta::validate_labels(labels, &path.child("metadata").child("labels"), faults);
-    }
     if selector.is_some_and(|s| !s.matches(&print::labels(template))) {
         let shown = at(template, &["metadata", "labels"]).cloned().unwrap_or_else(|| json!({}));
         let detail = "`selector` does not match template `labels`";
         faults.push(FieldError::invalid(path.child("metadata").child("labels"), shown, detail));
     }
+    validate_template(template, kind, &path, claims, faults);
+}
+
+/// Checks the template of pods that run for ever.
+pub fn validate_template(
+    template: &Value,
+    kind: &str,
+    path: &FieldPath,
+    claims: &[&str],
+    faults: &mut Faults,
+) {
+    if let Some(labels) = members(template, &["metadata", "labels"]) {
+        meta::validate_labels(labels, &path.child("metadata").child("labels"), faults);
+    }
     let spec = at(template, &["spec"]).unwrap_or(&Value::Null);
-    pod_checks::validate(spec, &path.child("spec"), faults);
+    pod_checks::validate(spec, &path.child("spec"), claims, faults);
     let policy = text(spec, &["restartPolicy"]);
     if policy != "Always" {
         faults.push(FieldError::not_supported(
