@@ -22,9 +22,8 @@ fn spec(spec: Value) -> Value {
     json!({"spec": spec})
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sets_hold_what_they_promise() {
-    let stateful = Case {
+fn stateful() -> Case {
+    Case {
         path: "/apis/apps/v1/namespaces/default/statefulsets",
         minimal: controlled(
             json!({"serviceName": "s", "volumeClaimTemplates": [{"metadata": {"name": "data"},
@@ -60,8 +59,11 @@ async fn sets_hold_what_they_promise() {
         ],
         status: Some(json!({"readyReplicas": 1})),
         cells: json!(["a", "1/1", "*", "c", "i:1"]),
-    };
-    let daemon = Case {
+    }
+}
+
+fn daemon() -> Case {
+    Case {
         path: "/apis/apps/v1/namespaces/default/daemonsets",
         minimal: controlled(json!({})),
         filled: json!({"metadata": {"annotations": {"deprecated.daemonset.template.generation": "1"}},
@@ -89,8 +91,11 @@ async fn sets_hold_what_they_promise() {
         fixed: vec![(spec(json!({"selector": {"matchLabels": {"a": "c"}}})), "field is immutable")],
         status: Some(json!({"desiredNumberScheduled": 3, "numberReady": 2})),
         cells: json!(["a", 3, 0, 2, 0, 0, "<none>", "*", "c", "i:1", "a=b"]),
-    };
-    let controller = Case {
+    }
+}
+
+fn controller() -> Case {
+    Case {
         path: "/api/v1/namespaces/default/replicationcontrollers",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"template": template()}}),
         filled: json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1, "selector": {"a": "b"}}, "status": {"replicas": 0}}),
@@ -102,13 +107,11 @@ async fn sets_hold_what_they_promise() {
         fixed: vec![],
         status: Some(json!({"replicas": 1})),
         cells: json!(["a", 1, 1, 0, "*", "c", "i:1", "a=b"]),
-    };
-    run(vec![stateful, daemon, controller]).await;
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn jobs_run_to_an_end() {
-    let job = Case {
+fn job() -> Case {
+    Case {
         path: "/apis/batch/v1/namespaces/default/jobs",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"template": job_template()}}),
         filled: json!({"metadata": {"labels": {"job-name": "a", "batch.kubernetes.io/job-name": "a"}}, "spec": {"parallelism": 1,
@@ -135,8 +138,11 @@ async fn jobs_run_to_an_end() {
         ],
         status: Some(json!({"succeeded": 1})),
         cells: json!(["a", "Running", "1/1", "", "*", "c", "i:1", "*"]),
-    };
-    let cron = Case {
+    }
+}
+
+fn cron() -> Case {
+    Case {
         path: "/apis/batch/v1/namespaces/default/cronjobs",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": job_template()}}}}),
         filled: json!({"spec": {"concurrencyPolicy": "Allow", "suspend": false, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}}),
@@ -153,13 +159,11 @@ async fn jobs_run_to_an_end() {
         fixed: vec![],
         status: Some(json!({"active": [{"name": "a-1"}]})),
         cells: json!(["a", "*/5 * * * *", "<none>", "False", 1, "<none>", "*", "c", "i:1", "<none>"]),
-    };
-    run(vec![job, cron]).await;
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn policies_bound_what_runs() {
-    let budget = Case {
+fn budget() -> Case {
+    Case {
         path: "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}}}),
         filled: json!({"metadata": {"generation": 1}, "status": {"disruptionsAllowed": 0, "expectedPods": 0}}),
@@ -176,8 +180,11 @@ async fn policies_bound_what_runs() {
             json!({"disruptionsAllowed": 2, "currentHealthy": 4, "desiredHealthy": 2, "expectedPods": 4}),
         ),
         cells: json!(["a", "50%", "N/A", 2, "*"]),
-    };
-    let class = Case {
+    }
+}
+
+fn class() -> Case {
+    Case {
         path: "/apis/scheduling.k8s.io/v1/priorityclasses",
         minimal: json!({"metadata": {"name": "a"}, "value": 100}),
         filled: json!({"preemptionPolicy": "PreemptLowerPriority", "metadata": {"generation": 1}}),
@@ -192,8 +199,11 @@ async fn policies_bound_what_runs() {
         fixed: vec![(json!({"value": 5}), "value: Forbidden: may not be changed in an update.")],
         status: None,
         cells: json!(["a", 100, false, "*", "PreemptLowerPriority"]),
-    };
-    let quota = Case {
+    }
+}
+
+fn quota() -> Case {
+    Case {
         path: "/api/v1/namespaces/default/resourcequotas",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"hard": {"pods": "5", "limits.cpu": "2000m"}}}),
         filled: json!({"spec": {"hard": {"limits.cpu": "2"}}}),
@@ -205,8 +215,11 @@ async fn policies_bound_what_runs() {
         fixed: vec![(spec(json!({"scopes": ["BestEffort"]})), "spec.scopes: Invalid value")],
         status: Some(json!({"hard": {"pods": "5", "limits.cpu": "2"}, "used": {"pods": "1"}})),
         cells: json!(["a", "*", "pods: 1/5", "limits.cpu: 0/2"]),
-    };
-    let range = Case {
+    }
+}
+
+fn range() -> Case {
+    Case {
         path: "/api/v1/namespaces/default/limitranges",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}),
         filled: json!({"spec": {"limits": [{"default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}]}}),
@@ -223,6 +236,20 @@ async fn policies_bound_what_runs() {
         fixed: vec![],
         status: None,
         cells: json!(["a", "*"]),
-    };
-    run(vec![budget, class, quota, range]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_hold_what_they_promise() {
+    run(vec![stateful(), daemon(), controller()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_run_to_an_end() {
+    run(vec![job(), cron()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_bound_what_runs() {
+    run(vec![budget(), class(), quota(), range()]).await;
 }
