@@ -12,7 +12,8 @@ use strata_tests::platform::{Platform, command_line, is_alive, signal, wait_gone
 use strata_tests::wait;
 
 const LIMIT: Duration = Duration::from_secs(60);
-const CONTROLLERS: &[&str] = &["deployment", "replicaset", "scheduler", "garbage", "namespace"];
+const CONTROLLERS: &[&str] =
+    &["deployment", "replicaset", "scheduler", "garbage", "namespace", "controllers"];
 
 /// Three pods, each one process that says its pid and then stays.
 const MANIFEST: &str = r#"

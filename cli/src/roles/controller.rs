@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -13,7 +14,7 @@ use strata_client::client::Client;
 use strata_runtime::admin::board::Board;
 use strata_runtime::admin::listen::{Listeners, Places};
 use strata_runtime::run::{Options, Ready, RunError};
-use strata_stack::process::{self, Name};
+use strata_stack::process::{self, Name, Settings};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -41,6 +42,10 @@ pub struct ControllerArgs {
     /// Unix socket for the same, by which `strata queue` finds the process; none if not given.
     #[arg(long, value_name = "FILE", env = "STRATA_ADMIN_SOCKET")]
     pub admin_socket: Option<PathBuf>,
+    /// For nodelifecycle: how long a node may be silent before it counts as lost.
+    #[arg(long, value_name = "SECONDS", default_value_t = 40, env = "STRATA_NODE_GRACE_SECONDS",
+        value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub node_grace_seconds: u32,
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -54,6 +59,7 @@ pub fn run(args: ControllerArgs) -> ExitCode {
         let board = Arc::new(Board::default());
         let identity = args.identity.unwrap_or_else(|| Uuid::new_v4().to_string());
         let missing = Arc::new(AtomicUsize::new(args.names.len()));
+        let settings = Settings { node_grace: Duration::from_secs(args.node_grace_seconds.into()) };
         let (end, ending) = watch::channel(false);
         let mut controllers = JoinSet::new();
         for name in &args.names {
@@ -65,7 +71,7 @@ pub fn run(args: ControllerArgs) -> ExitCode {
                 ready: Some(ready(&missing)),
                 ..Options::default()
             };
-            controllers.spawn(process::run(name, client, options, ended(ending.clone())));
+            controllers.spawn(process::run(name, settings, client, options, ended(ending.clone())));
         }
         let serving = listeners.serve(board);
         tokio::select! {

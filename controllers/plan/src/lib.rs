@@ -13,6 +13,7 @@ pub mod rollout;
 pub mod deployment;
 pub mod placement;
 pub mod scheduler;
+pub mod nodelifecycle;
 pub mod namespace;
 pub mod garbage;
 pub mod pod;

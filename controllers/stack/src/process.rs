@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use strata_client::client::Client;
 use strata_client::error::ClientError;
 use strata_model::resource::ResourceType;
@@ -12,6 +13,7 @@ use strata_plan::controller::Controller;
 use strata_plan::deployment::Deployments;
 use strata_plan::garbage::Garbage;
 use strata_plan::namespace::Namespaces;
+use strata_plan::nodelifecycle::{self, NodeLifecycle};
 use strata_plan::replicaset::ReplicaSets;
 use strata_plan::scheduler::Scheduler;
 use strata_runtime::run::{self, Options, RunError};
@@ -20,6 +22,22 @@ use strata_runtime::run::{self, Options, RunError};
 const LOOK: Duration = Duration::from_secs(30);
 /// Between attempts to learn them at the start.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// The process of the controllers whose work is little.
+const TOGETHER: &str = "controllers";
+
+/// What can be set about single controllers.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long a node may be silent before it counts as lost.
+    pub node_grace: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { node_grace: nodelifecycle::GRACE }
+    }
+}
 
 /// The controllers, in the order of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,12 +52,20 @@ pub enum Name {
     Garbage,
     /// Empties namespaces on their way out.
     Namespace,
+    /// Tells which nodes are lost, and drives their pods off.
+    NodeLifecycle,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Deployment, Self::ReplicaSet, Self::Scheduler, Self::Garbage, Self::Namespace];
+    pub const ALL: [Self; 6] = [
+        Self::Deployment,
+        Self::ReplicaSet,
+        Self::Scheduler,
+        Self::Garbage,
+        Self::Namespace,
+        Self::NodeLifecycle,
+    ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
     pub fn home(self) -> &'static str {
@@ -47,6 +73,7 @@ impl Name {
             Self::Deployment | Self::ReplicaSet | Self::Scheduler | Self::Garbage | Self::Namespace => {
                 self.as_str()
             }
+            Self::NodeLifecycle => TOGETHER,
         }
     }
 
@@ -58,6 +85,7 @@ impl Name {
             Self::Scheduler => "scheduler",
             Self::Garbage => "garbage",
             Self::Namespace => "namespace",
+            Self::NodeLifecycle => "nodelifecycle",
         }
     }
 }
@@ -85,6 +113,7 @@ impl FromStr for Name {
 /// Runs a controller until `shutdown` completes.
 pub async fn run(
     name: Name,
+    settings: Settings,
     client: Client,
     options: Options,
     shutdown: impl Future<Output = ()>,
@@ -95,6 +124,10 @@ pub async fn run(
         Name::Scheduler => run::controller(Scheduler, client, options, shutdown).await,
         Name::Garbage => every_type(Garbage::new, client, options, shutdown).await,
         Name::Namespace => every_type(Namespaces::new, client, options, shutdown).await,
+        Name::NodeLifecycle => {
+            let lifecycle = NodeLifecycle { grace: settings.node_grace, since: Timestamp::now() };
+            run::controller(lifecycle, client, options, shutdown).await
+        }
     }
 }
 
@@ -178,10 +211,8 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(name.as_str().parse::<Name>().unwrap(), name);
         }
-        let error = "cron".parse::<Name>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "there is no controller \"cron\" (there are: deployment, replicaset, scheduler, garbage, namespace)"
-        );
+        let error = "novel".parse::<Name>().unwrap_err().to_string();
+        let start = "there is no controller \"novel\" (there are: deployment, replicaset, scheduler, ";
+        assert!(error.starts_with(start), "{error}");
     }
 }

@@ -31,7 +31,7 @@ use strata_client::client::Client;
 use strata_client::connect::SetupError;
 use strata_client::kubeconfig::{ConfigError, Kubeconfig};
 use strata_runtime::run::{Options, RunError as ControllerError};
-use strata_stack::process::{self, Name};
+use strata_stack::process::{self, Name, Settings};
 use strata_store::engine::memory::Memory;
 use strata_store::error::OpenError;
 use strata_store::store::{EngineChoice, Store};
@@ -128,7 +128,7 @@ impl TestServer {
         let mut tasks = JoinSet::new();
         for name in controllers {
             let stop = ended(ending.clone());
-            tasks.spawn(process::run(*name, client.clone(), Options::default(), stop));
+            tasks.spawn(process::run(*name, Settings::default(), client.clone(), Options::default(), stop));
         }
         Ok(Self { url, kubeconfig, client, store, end, server, controllers: tasks })
     }

@@ -96,7 +96,8 @@ fn is_tolerated(spec: &PodSpec, taint: &Taint) -> bool {
     spec.tolerations.iter().flatten().any(|t| tolerates(t, taint))
 }
 
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+/// Whether a toleration is of a taint.
+pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let key = toleration.key.as_deref().unwrap_or_default();
     let exists = toleration.operator.as_deref() == Some("Exists");

@@ -2,7 +2,7 @@
 //! time. Pure; knows nothing of binding, queues or conditions.
 
 pub mod amounts;
-mod affinity;
+pub mod affinity;
 #[cfg(test)]
 mod tests;
 

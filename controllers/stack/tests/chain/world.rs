@@ -21,7 +21,7 @@ use strata_client::watch::Watches;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::{Registry, ResourceType, builtin};
 use strata_runtime::run::Options;
-use strata_stack::process::{self, Name};
+use strata_stack::process::{self, Name, Settings};
 use strata_store::engine::memory::Memory;
 use strata_store::store::{EngineChoice, Store};
 use tokio::sync::oneshot;
@@ -127,9 +127,11 @@ impl World {
             ready: Some(Box::new(move || told.store(true, Ordering::Release))),
             ..Options::default()
         };
+        // The nodes of these tests have no agents that could speak.
+        let settings = Settings { node_grace: Duration::from_secs(24 * 3600) };
         let task = tokio::spawn(async move {
             let shutdown = async move { drop(stopped.await) };
-            Box::pin(process::run(name, client, options, shutdown)).await.expect("controller runs");
+            Box::pin(process::run(name, settings, client, options, shutdown)).await.expect("controller runs");
         });
         Running { stop, task, ready }
     }
