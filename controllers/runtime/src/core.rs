@@ -1,11 +1,14 @@
 //! Cache and queue together: an event goes in, and the keys that must look at it are in the queue. Pure.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use strata_client::event::Event;
 use strata_model::object::ObjectKey;
+use strata_model::readiness::is_ready;
 use strata_model::resource::{GroupResource, ResourceType};
-use strata_plan::controller::{Key, Watched, keys_of};
+use strata_plan::controller::{Key, MapTo, View as _, Watched, keys_of};
 
 use crate::barrier::Barrier;
 use crate::cache::{Applied, Cache, Delta, How};
@@ -20,13 +23,15 @@ pub struct Core {
     pub cache: Cache,
     /// Keys.
     pub queue: Queue,
+    /// Since when roots are wished to be as they are not yet.
+    converging: HashMap<Key, Moment>,
 }
 
 impl Core {
     /// A core that watches these types and knows nothing yet.
     pub fn new(watched: Vec<Watched>) -> Self {
         let cache = Cache::new(watched.iter().map(|w| w.resource.id.clone()));
-        Self { watched, cache, queue: Queue::new() }
+        Self { watched, cache, queue: Queue::new(), converging: HashMap::new() }
     }
 
     /// The descriptor of a watched type.
@@ -75,6 +80,18 @@ impl Core {
         let mut keys: Vec<Key> = Vec::new();
         for watched in self.watched.iter().filter(|w| w.resource.id == *resource) {
             keys.extend(keys_of(watched, &self.cache, &delta.new));
+            if matches!(watched.map, MapTo::Itself) && !watched.metadata_only {
+                let key = Key::new(&watched.resource, delta.new.key());
+                let same = delta
+                    .old
+                    .as_ref()
+                    .is_some_and(|old| old.meta().generation == delta.new.meta().generation);
+                match delta.how {
+                    How::Deleted => drop(self.converging.remove(&key)),
+                    How::Changed if !same => drop(self.converging.entry(key).or_insert(now)),
+                    How::Changed | How::Found => {}
+                }
+            }
             if let Some(old) = &delta.old {
                 keys.extend(keys_of(watched, &self.cache, old));
             }
@@ -84,6 +101,18 @@ impl Core {
         for key in keys {
             self.queue.add(key, priority, reason.clone(), now);
         }
+    }
+
+    /// A key found nothing to do. Where its root is ready by its own account, for the first time since its wish changed:
+    /// how long that took.
+    pub fn converged(&mut self, key: &Key, now: Moment) -> Option<Duration> {
+        let since = *self.converging.get(key)?;
+        let root = self.cache.get(&key.resource, &key.object)?;
+        if !is_ready(&root.to_value().ok()?) {
+            return None;
+        }
+        self.converging.remove(key);
+        Some(now.saturating_sub(since))
     }
 
     /// A job is over; barriers that are passed already do not count.

@@ -62,6 +62,7 @@ pub struct Metrics {
     oldest: Family<Name, Seconds>,
     waited: Family<Name, Histogram>,
     worked: Family<Name, Histogram>,
+    converged: Family<Name, Histogram>,
     reconciles: Family<Labels, Counter>,
     objects: Family<Labels, Gauge>,
     leading: Family<Name, Gauge>,
@@ -70,6 +71,8 @@ pub struct Metrics {
 
 /// 10 µs to 10 s.
 const BUCKETS: [f64; 7] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
+/// 10 ms to an hour.
+const CONVERGE_BUCKETS: [f64; 8] = [0.01, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0];
 
 impl Metrics {
     /// The metrics of a controller.
@@ -86,6 +89,7 @@ impl Metrics {
             oldest: Family::default(),
             waited: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             worked: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            converged: Family::new_with_constructor(|| Histogram::new(CONVERGE_BUCKETS)),
             reconciles: Family::default(),
             objects: Family::default(),
             leading: Family::default(),
@@ -115,6 +119,11 @@ impl Metrics {
             self.waited.clone(),
         );
         r.register("workqueue_work_duration_seconds", "How long reconciles took", self.worked.clone());
+        r.register(
+            "strata_time_to_converge_seconds",
+            "From the change of a root's wish (its generation) until it was seen and ready",
+            self.converged.clone(),
+        );
         r.register("controller_runtime_active_workers", "Reconciles that run", self.running.clone());
         r.register("controller_runtime_reconcile", "Reconciles by result", self.reconciles.clone());
         r.register("strata_cache_objects", "Objects in the cache", self.objects.clone());
@@ -125,7 +134,7 @@ impl Metrics {
         for family in [&self.adds, &self.dedups, &self.retries] {
             drop(family.get_or_create(&[("name", self.name)]));
         }
-        for family in [&self.waited, &self.worked] {
+        for family in [&self.waited, &self.worked, &self.converged] {
             drop(family.get_or_create(&[("name", self.name)]));
         }
         for family in [&self.depth, &self.parked] {
@@ -152,6 +161,11 @@ impl Metrics {
     pub fn ended(&self, ending: Ending, seconds: f64) {
         self.worked.get_or_create(&[("name", self.name)]).observe(seconds);
         self.reconciles.get_or_create(&self.ending(ending)).inc();
+    }
+
+    /// A root became as it was wished.
+    pub fn converged(&self, seconds: f64) {
+        self.converged.get_or_create(&[("name", self.name)]).observe(seconds);
     }
 
     /// How many reconciles ended so.

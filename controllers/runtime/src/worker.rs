@@ -280,6 +280,11 @@ fn finish(context: &Context, metrics: &Metrics, ended: Result<Ended, tokio::task
             }),
         },
     };
+    if ending == Ending::Noop
+        && let Some(took) = shared.core().converged(&job.key, now)
+    {
+        metrics.converged(took.as_secs_f64());
+    }
     let barriers: Vec<Barrier> = outcome.barriers;
     shared.core().done(job, end, barriers, now, rand::random());
 }

@@ -5,6 +5,7 @@
 
 pub mod age;
 pub mod condition;
+pub mod readiness;
 pub mod field;
 pub mod jsonpath;
 pub mod meta;

@@ -89,3 +89,34 @@ fn a_write_that_the_cache_has_seen_already_bars_nothing() {
     core.apply(&builtin::POD.id, Event::Applied(pod(Some("a"), 5), 5), NOW);
     assert!(core.queue.pop(NOW).is_some());
 }
+
+#[test]
+fn the_time_to_converge_runs_from_the_change_of_the_wish_until_the_root_is_ready() {
+    let mut core = core();
+    sync(&mut core);
+    let set = |generation: i64, ready: i64, revision: u64| {
+        let value = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "a", "namespace": "n",
+            "uid": "a", "generation": generation, "resourceVersion": revision.to_string()}, "spec": {"replicas": 1},
+            "status": {"replicas": 1, "readyReplicas": ready, "observedGeneration": generation}});
+        Event::Applied(Arc::new(Object::from_value(&value).unwrap()), revision)
+    };
+    let key = Key::new(&builtin::REPLICA_SET, strata_model::object::ObjectKey::new("n", "a"));
+    let at = |seconds| NOW + Duration::from_secs(seconds);
+    core.apply(&builtin::REPLICA_SET.id, set(1, 0, 2), NOW);
+    assert_eq!(core.converged(&key, at(1)), None, "not ready");
+    core.apply(&builtin::REPLICA_SET.id, set(1, 1, 3), at(2));
+    assert_eq!(core.converged(&key, at(2)), Some(Duration::from_secs(2)));
+    assert_eq!(core.converged(&key, at(3)), None, "told once");
+    core.apply(&builtin::REPLICA_SET.id, set(1, 0, 4), at(4));
+    core.apply(&builtin::REPLICA_SET.id, set(1, 1, 5), at(5));
+    assert_eq!(core.converged(&key, at(5)), None, "the wish did not change");
+    core.apply(&builtin::REPLICA_SET.id, set(2, 0, 6), at(6));
+    assert!(core.converging.contains_key(&key));
+    let gone = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "a", "namespace": "n", "uid": "a"}});
+    core.apply(
+        &builtin::REPLICA_SET.id,
+        Event::Deleted(Arc::new(Object::from_value(&gone).unwrap()), 7),
+        at(7),
+    );
+    assert!(core.converging.is_empty());
+}
