@@ -43,7 +43,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long accepting pauses when the machine refuses a connection (out of file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-fn builder() -> Builder<TokioExecutor> {
+/// How connections are served, with every limit set.
+pub fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(MAX_HEADERS);
     builder
