@@ -3,7 +3,6 @@
 //! is not wanted. Knows nothing of the commit path but what the log tells.
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use crate::config::Config;
@@ -22,6 +21,9 @@ use crate::state::State;
 const SLICE_BYTES: usize = 4 << 20;
 /// Records that a checkpoint may write anew together with a changed one.
 const LEAF_RECORDS: u64 = 64;
+/// The checkpoint waits until this share of the state was logged anew: keys changed here and there make it write nearly
+/// everything, which must not cost more than the logging did.
+const STATE_SHARE: u64 = 2;
 /// Room that a checkpoint wants beside the records.
 const CHECKPOINT_MARGIN_BYTES: u64 = 64 << 10;
 
@@ -89,9 +91,11 @@ impl LogArchive {
     fn checkpoint_due(&self, floor: Revision, pressure: Pressure) -> bool {
         let covered = self.log.covered();
         let could_free = || self.log.newest_sealed().is_some_and(|last| last > covered);
+        let enough = self.checkpoint_bytes.max(self.log.bytes_of_state() / STATE_SHARE);
         (pressure != Pressure::None && could_free())
-            || self.log.bytes_changed() >= self.checkpoint_bytes
-            || self.log.oldest_sealed().is_some_and(|last| last <= floor && last > covered)
+            || self.log.bytes_changed() >= enough
+            || (self.log.oldest_sealed().is_some_and(|last| last <= floor && last > covered)
+                && self.log.bytes_uncovered() >= enough)
     }
 
     /// One slice of a checkpoint; on a full disk a small one.
@@ -139,7 +143,7 @@ impl LogArchive {
 
     /// Decides what a new checkpoint has to write.
     fn begin(&self, keeper: &mut Keeper, state: &State) -> Result<Running, EngineError> {
-        let mut keys: BTreeSet<Key> = BTreeSet::new();
+        let mut keys: Vec<Key> = Vec::new();
         if checkpoint::claimed(keeper.checkpoint.as_mut())? < self.log.covered() {
             tracing::warn!("the checkpoint is missing or too old and is written anew");
             keys.extend(checkpoint::keys(keeper.checkpoint.as_mut())?);
@@ -152,7 +156,9 @@ impl LogArchive {
         }
         keeper.unseen = None;
         keys.extend(self.log.take_changed(state.revision));
-        Ok(Running { target: state.revision, keys: keys.into_iter().collect(), done: 0 })
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(Running { target: state.revision, keys, done: 0 })
     }
 }
 

@@ -4,7 +4,7 @@
 //! where there is one; a file gets a segment's name only when its opening is durable. Some spares are a
 //! reserve that keeps deletes and the checkpoint going on a full disk. Knows nothing of the checkpoint but where it stands.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +45,7 @@ pub struct Log {
     changed: Mutex<Changed>,
     floor: AtomicU64,
     covered: AtomicU64,
+    state_bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -56,7 +57,7 @@ struct Spares {
 /// What was logged since the checkpoint took it over.
 #[derive(Default)]
 struct Changed {
-    keys: BTreeMap<Key, Revision>,
+    keys: HashMap<Key, Revision>,
     bytes: u64,
 }
 
@@ -96,6 +97,7 @@ impl Log {
             changed: Mutex::default(),
             floor: AtomicU64::new(0),
             covered: AtomicU64::new(0),
+            state_bytes: AtomicU64::new(0),
         })
     }
 
@@ -137,7 +139,7 @@ impl Log {
     }
 
     /// Bytes of the segments that hold something the checkpoint does not.
-    fn bytes_uncovered(&self) -> u64 {
+    pub fn bytes_uncovered(&self) -> u64 {
         let covered = self.covered();
         let segments = locked(&self.segments);
         let uncovered = segments.iter().filter(|segment| segment.last() > covered);
@@ -149,22 +151,27 @@ impl Log {
         locked(&self.changed).bytes
     }
 
-    /// Takes over the keys whose newest change is not after `through`.
-    pub fn take_changed(&self, through: Revision) -> Vec<Key> {
-        let mut changed = locked(&self.changed);
-        changed.bytes = 0;
-        let mut taken = Vec::new();
-        changed.keys.retain(|key, revision| {
-            let later = *revision > through;
-            if !later {
-                taken.push(key.clone());
-            }
-            later
-        });
-        taken
+    /// Bytes of the state before the newest group.
+    pub fn bytes_of_state(&self) -> u64 {
+        self.state_bytes.load(Ordering::Relaxed)
     }
 
-    fn note_changed(&self, transactions: &[Arc<Transaction>], bytes: u64) {
+    /// Takes over the keys whose newest change is not after `through`. Commits wait only while what came later is
+    /// put back.
+    pub fn take_changed(&self, through: Revision) -> Vec<Key> {
+        let taken = std::mem::take(&mut *locked(&self.changed)).keys;
+        let (taken, later): (Vec<_>, Vec<_>) =
+            taken.into_iter().partition(|(_, revision)| *revision <= through);
+        let mut changed = locked(&self.changed);
+        for (key, revision) in later {
+            // Unless it changed again meanwhile.
+            changed.keys.entry(key).or_insert(revision);
+        }
+        taken.into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn note_changed(&self, before: &State, transactions: &[Arc<Transaction>], bytes: u64) {
+        self.state_bytes.store(before.bytes, Ordering::Relaxed);
         let mut changed = locked(&self.changed);
         changed.bytes += bytes;
         for transaction in transactions {
@@ -388,7 +395,7 @@ impl LogWriter {
         segment.file.sync().map_err(|error| io_error("sync", &segment.name, error))?;
         let last = group.transactions[group.transactions.len() - 1].revision;
         segment.set_end(end + self.frame.len() as u64, last);
-        self.log.note_changed(group.transactions, self.frame.len() as u64);
+        self.log.note_changed(group.before, group.transactions, self.frame.len() as u64);
         self.frame.shrink_to(KEEP_BUFFER_BYTES);
         Ok(())
     }

@@ -30,6 +30,9 @@ const LEAF_FANOUT: usize = 64;
 /// Memory that sled may keep leaves in; they are read only when a store opens.
 const CACHE_BYTES: usize = 16 << 20;
 
+/// Level of zstd: the checkpoint is written on the processors that commits want.
+const COMPRESSION: i32 = 1;
+
 type Db = sled::Db<LEAF_FANOUT>;
 
 /// Opens a directory.
@@ -125,6 +128,7 @@ fn open_db(folder: &Path) -> io::Result<Db> {
         .path(folder)
         .cache_capacity_bytes(CACHE_BYTES)
         .flush_every_ms(None)
+        .zstd_compression_level(COMPRESSION)
         .open::<LEAF_FANOUT>()
 }
 
