@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn pods() -> Served {
-        Served { resource: builtin::POD.clone(), rules: &pod::POD, form: None }
+        Served { resource: builtin::POD.clone(), rules: &pod::POD, form: None, custom: None }
     }
 
     fn bound() -> Value {
@@ -255,8 +255,12 @@ mod tests {
 
     #[test]
     fn policies_are_finalizers() {
-        let served =
-            Served { resource: builtin::DEPLOYMENT.clone(), rules: &deployment::DEPLOYMENT, form: None };
+        let served = Served {
+            resource: builtin::DEPLOYMENT.clone(),
+            rules: &deployment::DEPLOYMENT,
+            form: None,
+            custom: None,
+        };
         let old = json!({"metadata": {"name": "d", "generation": 3}});
         let with = |object: &Value, propagation| {
             decide(&served, object, &Options { propagation, ..Options::default() }, now()).unwrap()
@@ -274,7 +278,12 @@ mod tests {
 
     #[test]
     fn preconditions_hold_or_refuse() {
-        let served = Served { resource: builtin::CONFIG_MAP.clone(), rules: &config::CONFIG_MAP, form: None };
+        let served = Served {
+            resource: builtin::CONFIG_MAP.clone(),
+            rules: &config::CONFIG_MAP,
+            form: None,
+            custom: None,
+        };
         let old = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}});
         let wrong = Options { uid: "v".to_owned(), ..Options::default() };
         assert_eq!(decide(&served, &old, &wrong, now()).unwrap_err().reason, Some(Reason::Conflict));
@@ -285,8 +294,12 @@ mod tests {
 
     #[test]
     fn a_namespace_stays_until_it_is_finalized() {
-        let served =
-            Served { resource: builtin::NAMESPACE.clone(), rules: &namespace::NAMESPACE, form: None };
+        let served = Served {
+            resource: builtin::NAMESPACE.clone(),
+            rules: &namespace::NAMESPACE,
+            form: None,
+            custom: None,
+        };
         let old = json!({"metadata": {"name": "a"}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
         let mut new = marked(decide(&served, &old, &Options::default(), now()).unwrap());
         assert_eq!(new["status"]["phase"], "Terminating");

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::types::catalogue::Served;
 use crate::types::pod_row;
-use crate::types::rules::Column;
 
 /// What a row of a Table carries beside its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub fn metadata_list(objects: &[Value], meta: Value) -> Value {
 
 /// A Table of objects. `version` is `v1` or `v1beta1`; `columns` is false where an earlier Table had them.
 pub fn table(served: &Served, objects: &[Value], meta: Value, form: TableForm, now: Timestamp) -> Value {
-    let definitions = form.columns.then(|| served.rules.columns.iter().map(definition).collect::<Vec<_>>());
+    let definitions = form.columns.then(|| served.columns());
     let rows: Vec<Value> = objects.iter().map(|object| row(served, object, form.include, now)).collect();
     json!({
         "apiVersion": format!("meta.k8s.io/{}", form.version),
@@ -57,18 +56,8 @@ pub struct TableForm {
     pub columns: bool,
 }
 
-fn definition(column: &Column) -> Value {
-    json!({
-        "name": column.name,
-        "type": column.kind,
-        "format": if column.name == "Name" { "name" } else { "" },
-        "description": column.description,
-        "priority": i32::from(column.wide),
-    })
-}
-
 fn row(served: &Served, object: &Value, include: Include, now: Timestamp) -> Value {
-    let mut row = json!({"cells": (served.rules.row)(object, now)});
+    let mut row = json!({"cells": served.row(object, now)});
     match include {
         Include::None => {}
         Include::Metadata => row["object"] = metadata_only(object),

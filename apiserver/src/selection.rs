@@ -3,10 +3,11 @@
 use strata_model::selector::{FieldSelector, Selector};
 use strata_store::record::Record;
 
-use crate::refusal::{Outcome, bad_request};
+use crate::refusal::{Outcome, Refusal, bad_request};
 use crate::storage;
 use crate::types::catalogue::Served;
 use crate::types::rules::Rules;
+use crate::value::scalar;
 
 /// One comparison of a field.
 struct Comparison {
@@ -21,11 +22,15 @@ enum What {
     Name,
     Namespace,
     Field(usize),
+    /// A selectable field of a custom type, by its place in the list of them.
+    Custom(usize),
 }
 
 /// A selection of a type's objects.
 pub struct Selection {
     rules: &'static Rules,
+    /// Paths of the selectable fields of a custom type, where one is named.
+    paths: Vec<Vec<String>>,
     labels: Selector,
     comparisons: Vec<Comparison>,
 }
@@ -39,17 +44,25 @@ impl Selection {
             let what = match requirement.field.as_str() {
                 "metadata.name" => What::Name,
                 "metadata.namespace" => What::Namespace,
-                field => What::Field(find(served, field)?),
+                field => find(served, field)?,
             };
             Ok(Comparison { what, value: requirement.value, equal: requirement.equal })
         });
         let comparisons = comparisons.collect::<Outcome<_>>()?;
-        Ok(Self { rules: rules(served), labels, comparisons })
+        let paths = match &served.custom {
+            Some(custom) => {
+                let split = |path: &String| path.split('.').map(str::to_owned).collect();
+                custom.version().selectable.iter().map(split).collect()
+            }
+            None => Vec::new(),
+        };
+        Ok(Self { rules: rules(served), paths, labels, comparisons })
     }
 
     /// Everything.
     pub fn everything(served: &Served) -> Self {
-        Self { rules: rules(served), labels: Selector::everything(), comparisons: Vec::new() }
+        let (paths, comparisons) = (Vec::new(), Vec::new());
+        Self { rules: rules(served), paths, labels: Selector::everything(), comparisons }
     }
 
     /// Whether it is everything.
@@ -73,11 +86,34 @@ impl Selection {
                 What::Name => storage::name_of(record),
                 What::Namespace => storage::namespace_of(record),
                 What::Field(at) => storage::head(record, self.rules).fields.get(at).map_or("", |f| f),
+                // Below, after all that costs no parsing.
+                What::Custom(_) => return true,
             };
             (actual == c.value) == c.equal
         };
         self.comparisons.iter().all(fits)
+            && self.fits_custom(record)
             && (self.labels.is_everything() || self.labels.matches(&storage::head(record, self.rules).labels))
+    }
+}
+
+impl Selection {
+    /// Whether the selectable fields of a custom object are as asked.
+    fn fits_custom(&self, record: &Record) -> bool {
+        let asked = |c: &Comparison| match c.what {
+            What::Custom(at) => Some((at, c.value.clone(), c.equal)),
+            _ => None,
+        };
+        let asked: Vec<(usize, String, bool)> = self.comparisons.iter().filter_map(asked).collect();
+        if asked.is_empty() {
+            return true;
+        }
+        let object = storage::parse(record).unwrap_or_default();
+        asked.iter().all(|(at, value, equal)| {
+            let path = self.paths.get(*at).map_or(&[][..], Vec::as_slice);
+            let found = path.iter().try_fold(&object, |value, part| value.get(part));
+            (scalar(found) == *value) == *equal
+        })
     }
 }
 
@@ -86,12 +122,19 @@ fn rules(served: &Served) -> &'static Rules {
     served.form.as_ref().map_or(served.rules, |form| form.stored.rules)
 }
 
-fn find(served: &Served, field: &str) -> Outcome<usize> {
+fn find(served: &Served, field: &str) -> Outcome<What> {
+    if let Some(custom) = &served.custom {
+        let fields = &custom.version().selectable;
+        return match fields.iter().position(|own| own == field) {
+            Some(at) => Ok(What::Custom(at)),
+            None => Err(unknown(field, fields.iter().map(String::as_str))),
+        };
+    }
     let rules = rules(served);
     let renamed =
         served.form.as_ref().and_then(|f| f.conversion.fields.iter().find(|(own, _)| *own == field));
     let field = renamed.map_or(field, |(_, stored)| stored);
-    rules.fields.iter().position(|f| f.name == field).ok_or_else(|| {
+    rules.fields.iter().position(|f| f.name == field).map(What::Field).ok_or_else(|| {
         if rules.fields.is_empty() {
             let known = "only \"metadata.name\", \"metadata.namespace\"";
             bad_request(format!("\"{field}\" is not a known field selector: {known}"))
@@ -103,6 +146,12 @@ fn find(served: &Served, field: &str) -> Outcome<usize> {
             ))
         }
     })
+}
+
+fn unknown<'a>(field: &str, own: impl Iterator<Item = &'a str>) -> Refusal {
+    let known: Vec<String> =
+        ["metadata.name", "metadata.namespace"].into_iter().chain(own).map(|f| format!("\"{f}\"")).collect();
+    bad_request(format!("field label not supported: {field}; known are {}", known.join(", ")))
 }
 
 #[cfg(test)]
@@ -117,7 +166,7 @@ mod tests {
 
     #[test]
     fn selections_combine_labels_and_fields() {
-        let served = Served { resource: builtin::POD.clone(), rules: &POD, form: None };
+        let served = Served { resource: builtin::POD.clone(), rules: &POD, form: None, custom: None };
         let object = json!({"metadata": {"labels": {"app": "web"}, "resourceVersion": "1"}, "status": {"phase": "Running"}});
         let bytes = Bytes::from(serde_json::to_vec(&object).unwrap());
         let key = storage::key(&builtin::POD.id, "n", "p");

@@ -109,7 +109,7 @@ pub fn create(served: &Served, body: &mut Value, namespace: &str, moment: &Momen
     if served.resource.has_status() && !served.rules.keeps_status {
         object(body).remove("status");
     }
-    (served.rules.defaults)(body);
+    served.defaults(body);
     (served.rules.create)(body);
     if served.rules.keeps_status
         && let Some(status) = status
@@ -119,7 +119,7 @@ pub fn create(served: &Served, body: &mut Value, namespace: &str, moment: &Momen
     let mut faults = Vec::new();
     check_name(served, body, &mut faults);
     meta::validate(body, &mut faults);
-    (served.rules.validate)(body, &mut faults);
+    served.validate(body, None, &mut faults);
     finish(served, body, &faults)
 }
 
@@ -170,10 +170,15 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
             if served.resource.has_status() {
                 put(object(new), "status", old.get("status").cloned());
             }
-            (served.rules.defaults)(new);
+            served.defaults(new);
             (served.rules.update)(new, old);
         }
-        Part::Status => status_only(served, new, old),
+        Part::Status => {
+            status_only(served, new, old);
+            if served.custom.is_some() {
+                served.defaults(new);
+            }
+        }
         Part::Finalize => {
             let finalizers = at(new, &["spec", "finalizers"]).cloned();
             let metadata = new.get("metadata").cloned();
@@ -191,9 +196,8 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
     let mut faults = Vec::new();
     meta::validate(new, &mut faults);
     meta::validate_update(new, old, &mut faults);
-    if part == Part::Main {
-        (served.rules.validate)(new, &mut faults);
-        (served.rules.validate_update)(new, old, &mut faults);
+    if part == Part::Main || (part == Part::Status && served.custom.is_some()) {
+        served.validate(new, Some(old), &mut faults);
     }
     finish(served, new, &faults)
 }
@@ -241,7 +245,9 @@ fn keep_metadata(new: &mut Value, old: &Value) {
 fn status_only(served: &Served, new: &mut Value, old: &Value) {
     let status = new.get("status").cloned();
     let mut metadata = old.get("metadata").cloned().unwrap_or_default();
-    let taken: &[&str] = if served.rules.status_labels {
+    let taken: &[&str] = if served.rules.status_alone {
+        &[]
+    } else if served.rules.status_labels {
         &["labels", "annotations", "finalizers"]
     } else {
         &["annotations", "finalizers"]
@@ -257,7 +263,8 @@ fn status_only(served: &Served, new: &mut Value, old: &Value) {
 fn count_generation(served: &Served, new: &mut Value, old: &Value) {
     let was = int(old, &["metadata", "generation"]);
     if served.resource.counts_generation {
-        let differs = wanted(new) != wanted(old);
+        let apart = served.resource.has_status() || served.custom.is_none();
+        let differs = wanted(new, apart) != wanted(old, apart);
         let count = was.unwrap_or(1) + i64::from(differs);
         child(new, "metadata").insert("generation".to_owned(), json!(count));
     } else {
@@ -265,9 +272,9 @@ fn count_generation(served: &Served, new: &mut Value, old: &Value) {
     }
 }
 
-/// The desired state of an object: everything but metadata and status.
-fn wanted(object: &Value) -> Vec<(&String, &Value)> {
-    let outside = |name: &str| matches!(name, "metadata" | "status");
+/// The desired state of an object: everything but metadata and, where it is `apart`, status.
+fn wanted(object: &Value, apart: bool) -> Vec<(&String, &Value)> {
+    let outside = |name: &str| name == "metadata" || (apart && name == "status");
     object.as_object().into_iter().flatten().filter(|(name, _)| !outside(name)).collect()
 }
 

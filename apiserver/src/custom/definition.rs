@@ -130,6 +130,10 @@ pub struct Definition {
     pub accepted: Names,
     /// Whether its status says that it is established.
     pub established: bool,
+    /// Whether its status says that not all names are accepted.
+    pub conflict: bool,
+    /// Whether its status says all that it must.
+    pub settled: bool,
     /// Whether objects are in namespaces.
     pub namespaced: bool,
     /// Versions, in the order in which it has them.
@@ -158,17 +162,26 @@ impl Definition {
         let group = text(spec, &["group"]);
         let names = Names::read(spec.get("names")?);
         let conditions = list(&object, &["status", "conditions"]);
-        let established = |c: &Value| text(c, &["type"]) == "Established" && text(c, &["status"]) == "True";
+        let says = |kind: &str, status: &str| {
+            conditions
+                .iter()
+                .any(|c| text(c, &["type"]) == kind && (status.is_empty() || text(c, &["status"]) == status))
+        };
+        let deleting = at(&object, &["metadata", "deletionTimestamp"]).is_some();
         Some(Self {
             name: text(&object, &["metadata", "name"]).to_owned(),
             uid: text(&object, &["metadata", "uid"]).to_owned(),
             generation: int(&object, &["metadata", "generation"]).unwrap_or(0),
             accepted: at(&object, &["status", "acceptedNames"]).map(Names::read).unwrap_or_default(),
-            established: conditions.iter().any(established),
+            established: says("Established", "True"),
+            conflict: says("NamesAccepted", "False"),
+            settled: says("NamesAccepted", "")
+                && says("Established", "")
+                && (!deleting || says("Terminating", "")),
             namespaced: text(spec, &["scope"]) == "Namespaced",
             versions: versions.iter().map(|v| Version::read(v, group, &names.kind)).collect(),
             conversion: conversion(spec),
-            deleting: at(&object, &["metadata", "deletionTimestamp"]).is_some(),
+            deleting,
             group: group.to_owned(),
             names,
             storage,

@@ -10,16 +10,14 @@ use tonic::{Request, Response, Status};
 use super::convert::{caller, refused};
 use crate::authz;
 use crate::gate::Gate;
-use crate::openapi::documents::Documents;
 use crate::refusal::no_such_place;
+use crate::rest::documents;
 use crate::version;
 
 /// The service.
 pub struct DiscoveryService {
     /// What it shares with the other facade.
     pub gate: Arc<Gate>,
-    /// OpenAPI.
-    pub documents: Arc<Documents>,
 }
 
 #[tonic::async_trait]
@@ -35,7 +33,7 @@ impl Discovery for DiscoveryService {
 
     async fn types(&self, request: Request<v1::TypesRequest>) -> Result<Response<v1::TypesResponse>, Status> {
         admit(&request, "/apis")?;
-        let types = self.gate.api.catalogue.all().iter().map(|served| describe(&served.resource)).collect();
+        let types = self.gate.api.catalogue().all().iter().map(|served| describe(&served.resource)).collect();
         Ok(Response::new(v1::TypesResponse { types }))
     }
 
@@ -49,7 +47,8 @@ impl Discovery for DiscoveryService {
             "" => format!("api/{}", asked.version),
             group => format!("apis/{group}/{}", asked.version),
         };
-        let document = self.documents.document(&path).ok_or_else(|| refused(no_such_place()))?;
+        let documents = documents::of(&self.gate.api.catalogue());
+        let document = documents.document(&path).ok_or_else(|| refused(no_such_place()))?;
         Ok(Response::new(v1::SchemaResponse { openapi: document.bytes.clone() }))
     }
 }

@@ -70,7 +70,7 @@ impl History for HistoryService {
                 name: &asked.name,
                 subresource: "",
             };
-            let catalogue = &self.gate.api.catalogue;
+            let catalogue = &self.gate.api.catalogue();
             let target = match asked.name.as_str() {
                 "" => convert::target(catalogue, place)?,
                 _ => convert::object(catalogue, place)?,
@@ -139,8 +139,9 @@ fn chunks(served: Arc<Served>, past: Past, with_objects: bool) -> Chunks {
 }
 
 fn told(served: &Served, change: &Happened, with_objects: bool) -> Outcome<v1::ObjectChange> {
-    let definition = ownership::definition(ownership::wanted(served));
-    let (fields, more_fields) = change.fields(ownership::schema(definition.as_ref()))?;
+    let definition = ownership::wanted(served).definition();
+    let schema = ownership::schema(definition.as_ref(), served.custom.is_none());
+    let (fields, more_fields) = change.fields(schema)?;
     let kind = match (&change.previous, &change.record) {
         (None, _) => v1::EventType::Added,
         (Some(_), Some(_)) => v1::EventType::Modified,

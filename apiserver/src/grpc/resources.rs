@@ -48,7 +48,7 @@ impl Resources for ResourcesService {
         let asked = request.into_inner();
         let outcome = async {
             let target = convert::object(
-                &self.gate.api.catalogue,
+                &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
             let state = Asked {
@@ -68,8 +68,10 @@ impl Resources for ResourcesService {
         let visit = Visit::begin(&self.gate, Verb::List)?;
         let asked = request.into_inner();
         let outcome = async {
-            let target =
-                convert::target(&self.gate.api.catalogue, place(&asked.resource, &asked.namespace, "", ""))?;
+            let target = convert::target(
+                &self.gate.api.catalogue(),
+                place(&asked.resource, &asked.namespace, "", ""),
+            )?;
             let options = ListOptions {
                 labels: asked.label_selector,
                 fields: asked.field_selector,
@@ -97,15 +99,18 @@ impl Resources for ResourcesService {
             let options = convert::write("CreateOptions", asked.options)?;
             let body = Body::json(asked.object);
             if let Some(reference) = &asked.resource
-                && let Some(review) =
-                    self.gate.api.catalogue.review(&reference.group, &reference.version, &reference.resource)
+                && let Some(review) = self.gate.api.catalogue().review(
+                    &reference.group,
+                    &reference.version,
+                    &reference.resource,
+                )
             {
                 let object = self.gate.api.review(&caller, review, &body, &options)?;
                 return Ok(v1::WriteResponse { object, changed: false, warnings: Vec::new() });
             }
             let name = if asked.subresource.is_empty() { "" } else { asked.name.as_str() };
             let target = convert::target(
-                &self.gate.api.catalogue,
+                &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, name, &asked.subresource),
             )?;
             self.gate.api.create(&caller, &target, &body, &options).await.map(convert::written)
@@ -123,7 +128,7 @@ impl Resources for ResourcesService {
         let outcome = async {
             let options = convert::write("UpdateOptions", asked.options)?;
             let target = convert::object(
-                &self.gate.api.catalogue,
+                &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
             self.gate
@@ -150,7 +155,7 @@ impl Resources for ResourcesService {
                 WriteOptions { force: asked.force, ..convert::write("PatchOptions", asked.options)? };
             WriteOptions::check_force(asked.force, kind.is_none())?;
             let target = convert::object(
-                &self.gate.api.catalogue,
+                &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
             let (api, body) = (&self.gate.api, Body::json(asked.patch));
@@ -173,7 +178,7 @@ impl Resources for ResourcesService {
         let outcome = async {
             let options = convert::delete(asked.options)?;
             let target = convert::object(
-                &self.gate.api.catalogue,
+                &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, &asked.name, ""),
             )?;
             let deleted = self.gate.api.delete(&caller, &target, &options).await?;
@@ -191,8 +196,10 @@ impl Resources for ResourcesService {
         let asked = request.into_inner();
         let outcome = async {
             let options = convert::delete(asked.options)?;
-            let target =
-                convert::target(&self.gate.api.catalogue, place(&asked.resource, &asked.namespace, "", ""))?;
+            let target = convert::target(
+                &self.gate.api.catalogue(),
+                place(&asked.resource, &asked.namespace, "", ""),
+            )?;
             if target.served.resource.is_namespaced() && target.namespace.is_empty() {
                 return Err(crate::refusal::bad_request("the request names no namespace"));
             }
@@ -227,7 +234,7 @@ impl Resources for ResourcesService {
                 resource: "pods".to_owned(),
             };
             let target = convert::object(
-                &self.gate.api.catalogue,
+                &self.gate.api.catalogue(),
                 place(&Some(pods), &asked.namespace, &asked.name, "log"),
             )?;
             let permit = self.gate.enter_watch()?;

@@ -17,9 +17,10 @@ use super::convert::{self, Place, refused};
 use super::credit::Credit;
 use crate::gate::{Gate, ended};
 use crate::paging;
+use crate::pipeline::event::{Event, Kind};
 use crate::pipeline::request::Caller;
-use crate::pipeline::watching::{Event, Kind, Observer, Start, Step};
-use crate::refusal::{Outcome, Refusal, bad_request, internal, shutting_down};
+use crate::pipeline::watching::{Observer, Start, Step};
+use crate::refusal::{Outcome, Refusal, bad_request, internal, no_such_place, shutting_down};
 use crate::telemetry::Held;
 use crate::types::catalogue::Served;
 
@@ -185,7 +186,7 @@ impl Session {
         }
         let place =
             Place { resource: open.resource.as_ref(), namespace: &open.namespace, name: "", subresource: "" };
-        let target = convert::target(&self.gate.api.catalogue, place)?;
+        let target = convert::target(&self.gate.api.catalogue(), place)?;
         let start = match (open.resource_version.as_str(), open.initial_state) {
             (_, true) => Start::Initial,
             ("", false) => Start::Now,
@@ -282,6 +283,7 @@ impl Running {
             }
             Step::InitialEnd(revision) => Ok(Some(Said::InitialEnd(v1::WatchProgress { revision }))),
             Step::Progress(revision) => Ok(Some(Said::Progress(v1::WatchProgress { revision }))),
+            Step::Gone => Err(no_such_place()),
         }
     }
 

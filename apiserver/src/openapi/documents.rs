@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -22,11 +22,11 @@ pub struct Document {
     pub hash: String,
 }
 
-/// All documents of a set of published resources. When the set changes, make a new one.
+/// All documents of a set of published resources. When the set changes, make a new one of it and the old one.
 pub struct Documents {
     version: String,
     versions: BTreeSet<(String, String)>,
-    groups: BTreeMap<String, Group>,
+    groups: BTreeMap<String, Arc<Group>>,
     index: OnceLock<Document>,
     version2_json: OnceLock<Document>,
     version2_protobuf: OnceLock<Document>,
@@ -35,18 +35,51 @@ pub struct Documents {
 struct Group {
     resources: Vec<PublishedResource>,
     document: OnceLock<Document>,
+    hash: OnceLock<String>,
+}
+
+impl Group {
+    /// The hash of custom resources alone, which tells their document without making it.
+    fn hash_of_custom(&self, version: &str) -> Option<&String> {
+        if self.resources.iter().any(|resource| resource.custom.is_none()) {
+            return None;
+        }
+        Some(self.hash.get_or_init(|| hash_of(&(version, &self.resources))))
+    }
 }
 
 impl Documents {
     /// Prepares the documents without making them. `version` is what they say the server's version is.
     pub fn new(version: impl Into<String>, resources: impl IntoIterator<Item = PublishedResource>) -> Self {
+        Self::after(None, version, resources)
+    }
+
+    /// The same, with the documents of an older set where they are of the same resources.
+    pub fn after(
+        older: Option<&Self>,
+        version: impl Into<String>,
+        resources: impl IntoIterator<Item = PublishedResource>,
+    ) -> Self {
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
         let mut versions = BTreeSet::new();
         for resource in resources {
-            versions.insert((resource.group.clone(), resource.version.clone()));
-            let empty = || Group { resources: Vec::new(), document: OnceLock::new() };
+            // Custom groups come and go, and leave the documents of all others as they are.
+            if resource.custom.is_none() {
+                versions.insert((resource.group.clone(), resource.version.clone()));
+            }
+            let empty = || Group { resources: Vec::new(), document: OnceLock::new(), hash: OnceLock::new() };
             groups.entry(resource.group_version_path()).or_insert_with(empty).resources.push(resource);
         }
+        let groups = groups
+            .into_iter()
+            .map(|(path, group)| {
+                let kept = older.and_then(|older| older.groups.get(&path));
+                match kept.filter(|kept| kept.resources == group.resources) {
+                    Some(kept) => (path, Arc::clone(kept)),
+                    None => (path, Arc::new(group)),
+                }
+            })
+            .collect();
         Self {
             version: version.into(),
             versions,
@@ -57,14 +90,17 @@ impl Documents {
         }
     }
 
-    /// The index: for each group version the URL of its document, with the hash. Makes all documents.
+    /// The index: for each group version the URL of its document, with the hash. Makes the documents of built-in types.
     pub fn index(&self) -> &Document {
         self.index.get_or_init(|| {
             let paths: Map<String, Value> = self
                 .groups
                 .iter()
                 .map(|(path, group)| {
-                    let hash = &self.make(group).hash;
+                    let hash = match group.hash_of_custom(&self.version) {
+                        Some(hash) => hash,
+                        None => &self.make(group).hash,
+                    };
                     let url = format!("{ROOT}/{path}?hash={hash}");
                     (path.clone(), json!({ "serverRelativeURL": url }))
                 })
@@ -95,7 +131,19 @@ impl Documents {
     }
 
     fn make<'a>(&self, group: &'a Group) -> &'a Document {
-        group.document.get_or_init(|| document(&self.make_value(&group.resources)))
+        group.document.get_or_init(|| {
+            let made = document(&self.make_value(&group.resources));
+            match group.hash_of_custom(&self.version) {
+                Some(hash) => Document { hash: hash.clone(), ..made },
+                None => made,
+            }
+        })
+    }
+
+    /// Group versions whose delete options a document knows: those of built-in types and its own.
+    fn versions_of(&self, resources: &[PublishedResource]) -> BTreeSet<(String, String)> {
+        let own = resources.iter().map(|resource| (resource.group.clone(), resource.version.clone()));
+        self.versions.iter().cloned().chain(own).collect()
     }
 
     fn make_value(&self, resources: &[PublishedResource]) -> Value {
@@ -105,7 +153,7 @@ impl Documents {
             "openapi": "3.0.0",
             "info": {"title": "Strata", "version": self.version},
             "paths": paths,
-            "components": {"schemas": schemas::schemas(resources, &self.versions)},
+            "components": {"schemas": schemas::schemas(resources, &self.versions_of(resources))},
         })
     }
 }
@@ -115,12 +163,16 @@ fn document(value: &Value) -> Document {
 }
 
 fn hashed(bytes: Bytes) -> Document {
+    let hash = hash_of(&bytes);
+    Document { bytes, hash }
+}
+
+fn hash_of(value: &impl Hash) -> String {
     let part = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         salt.hash(&mut hasher);
-        bytes.hash(&mut hasher);
+        value.hash(&mut hasher);
         hasher.finish()
     };
-    let hash = format!("{:016X}{:016X}", part(0), part(1));
-    Document { bytes, hash }
+    format!("{:016X}{:016X}", part(0), part(1))
 }

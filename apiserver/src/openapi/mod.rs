@@ -9,6 +9,8 @@ pub mod operation;
 
 pub mod schemas;
 
+pub mod custom;
+
 pub mod version2;
 
 pub mod gnostic;

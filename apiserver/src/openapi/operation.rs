@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::published::{Gvk, PublishedResource, PublishedSubresource};
+use super::published::{CustomSchema, Gvk, PublishedResource, PublishedSubresource};
 use crate::schema::build::REFERENCE;
 use crate::schema::registry;
 
@@ -217,9 +217,9 @@ impl Target<'_> {
     fn responses(&self, action: Action) -> Value {
         let gvk = self.gvk();
         let schema = match action {
-            Action::List => schema_of(&Gvk { kind: &format!("{}List", gvk.kind), ..gvk }),
+            Action::List => self.schema_of(&Gvk { kind: &self.resource.list_kind(), ..gvk }),
             Action::Delete | Action::DeleteCollection => Some(reference(STATUS)),
-            _ => schema_of(&gvk),
+            _ => self.schema_of(&gvk),
         };
         let content = schema.map(
             |schema| json!({"application/json": {"schema": schema}, "application/yaml": {"schema": schema}}),
@@ -240,12 +240,14 @@ impl Target<'_> {
         match action {
             Action::List | Action::Get => None,
             Action::Create | Action::Update => {
-                let schema = schema_of(&self.gvk())?;
+                let schema = self.schema_of(&self.gvk())?;
                 Some(json!({"required": true, "content": {"*/*": {"schema": schema}}}))
             }
             Action::Patch => {
-                let media = PATCH_TYPES.map(|media| (media.to_owned(), json!({"schema": reference(PATCH)})));
-                let content: Map<String, Value> = media.into_iter().collect();
+                let strategic = self.resource.custom.is_none();
+                let media = PATCH_TYPES.into_iter().filter(|media| strategic || !media.contains("strategic"));
+                let media = media.map(|media| (media.to_owned(), json!({"schema": reference(PATCH)})));
+                let content: Map<String, Value> = media.collect();
                 Some(json!({"required": true, "content": content}))
             }
             Action::Delete | Action::DeleteCollection => {
@@ -255,9 +257,16 @@ impl Target<'_> {
     }
 }
 
-fn schema_of(gvk: &Gvk<'_>) -> Option<Value> {
-    let entry = registry::find(gvk.group, gvk.version, gvk.kind)?;
-    Some(reference(&entry.definition_name()))
+impl Target<'_> {
+    fn schema_of(&self, gvk: &Gvk<'_>) -> Option<Value> {
+        let resource = self.resource;
+        let own = gvk.group == resource.group && gvk.version == resource.version;
+        if resource.custom.is_some() && own {
+            return Some(reference(&CustomSchema::name(gvk.group, gvk.version, gvk.kind)));
+        }
+        let entry = registry::find(gvk.group, gvk.version, gvk.kind)?;
+        Some(reference(&entry.definition_name()))
+    }
 }
 
 fn reference(name: &str) -> Value {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::custom;
 use super::operation::PATCH;
 use super::published::{Gvk, PublishedResource};
 use crate::schema::keys::{self, Keys};
@@ -14,10 +15,7 @@ use crate::schema::registry::{self, BuiltIn};
 /// delete options belong to each of them.
 pub fn schemas(resources: &[PublishedResource], versions: &BTreeSet<(String, String)>) -> Map<String, Value> {
     let entries = entries(resources);
-    let mut schemas = registry::json_definitions(entries.iter().copied());
-    for (name, schema) in &mut schemas {
-        decorate(name, schema);
-    }
+    let mut schemas = decorated(entries.iter().copied());
     for entry in entries {
         let kinds = if entry.kind == "DeleteOptions" {
             let versions = versions.iter();
@@ -29,9 +27,23 @@ pub fn schemas(resources: &[PublishedResource], versions: &BTreeSet<(String, Str
             schema["x-kubernetes-group-version-kind"] = kinds;
         }
     }
+    for resource in resources {
+        if let Some(custom) = &resource.custom {
+            custom::add(&mut schemas, resource, custom);
+        }
+    }
     let patch =
         json!({"type": "object", "description": "The changes to an object, in one of the patch formats."});
     schemas.insert(PATCH.to_owned(), patch);
+    schemas
+}
+
+/// The schemas of built-in types and all that they refer to, with their extensions.
+pub fn decorated(entries: impl IntoIterator<Item = &'static BuiltIn>) -> Map<String, Value> {
+    let mut schemas = registry::json_definitions(entries);
+    for (name, schema) in &mut schemas {
+        decorate(name, schema);
+    }
     schemas
 }
 
@@ -50,7 +62,7 @@ fn entries(resources: &[PublishedResource]) -> Vec<&'static BuiltIn> {
     };
     for resource in resources {
         add(resource.gvk());
-        add(Gvk { kind: &format!("{}List", resource.kind), ..resource.gvk() });
+        add(Gvk { kind: &resource.list_kind(), ..resource.gvk() });
         resource.subresources.iter().for_each(|subresource| add(subresource.gvk()));
     }
     for kind in ["Status", "DeleteOptions"] {

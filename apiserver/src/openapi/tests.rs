@@ -22,6 +22,7 @@ fn resource(group: &str, kind: &str, plural: &str, namespaced: bool) -> Publishe
         namespaced,
         verbs: owned(&ALL),
         subresources: Vec::new(),
+        custom: None,
     }
 }
 

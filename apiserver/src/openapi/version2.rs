@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::custom;
 use crate::schema::build::REFERENCE;
 
 const DEFINITIONS: &str = "#/definitions/";
@@ -26,7 +27,10 @@ fn map_members(value: Value, change: impl Fn(&str, Value) -> Value) -> Value {
     Value::Object(changed.collect())
 }
 
-fn definition(name: &str, schema: Value) -> Value {
+fn definition(name: &str, mut schema: Value) -> Value {
+    if !name.starts_with("io.k8s.") {
+        custom::plain(&mut schema);
+    }
     let mut schema = references(schema);
     if let Some(members) = schema.as_object_mut() {
         // Alternatives do not exist in this version: the text form stands for both.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use rand::RngExt;
 use strata_model::resource::builtin;
@@ -14,13 +15,14 @@ use strata_store::revision::Revision;
 use strata_store::snapshot::{ReadAt, Snapshot};
 use strata_store::store::Store;
 use strata_store::txn::{Committed, Condition, Txn};
+use tokio::sync::watch;
 
 use super::nodes::Nodes;
 use super::request::{Caller, Target};
 use crate::refusal::{self, Outcome, about};
 use crate::storage;
 use crate::strategy::Moment;
-use crate::types::catalogue::Catalogue;
+use crate::types::catalogue::{Catalogue, Served};
 use crate::types::namespace;
 
 /// How long a read waits for a revision that has not come yet.
@@ -32,13 +34,50 @@ pub const MAX_ATTEMPTS: usize = 5;
 pub struct Api {
     /// The store.
     pub store: Store,
-    /// What is served.
-    pub catalogue: Arc<Catalogue>,
+    /// What is served. A request takes it once.
+    catalogue: ArcSwap<Catalogue>,
+    /// Up to which revision definitions of custom types are in it.
+    followed: watch::Sender<Revision>,
     /// How nodes are reached.
     pub nodes: Nodes,
 }
 
 impl Api {
+    /// A server that serves the built-in types.
+    pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes) -> Self {
+        let catalogue = ArcSwap::from_pointee(catalogue);
+        Self { store, catalogue, followed: watch::Sender::new(Revision::ZERO), nodes }
+    }
+
+    /// What is served now.
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.load_full()
+    }
+
+    /// Puts these custom types in the place of those that are served.
+    pub fn replace_catalogue(&self, custom: Vec<Arc<Served>>) {
+        let old = self.catalogue();
+        let new = old.with_custom(custom);
+        new.kept.inherit(&old.kept);
+        self.catalogue.store(Arc::new(new));
+    }
+
+    /// Notes that the definitions up to a revision are in the catalogue.
+    pub fn note_followed(&self, revision: Revision) {
+        self.followed.send_if_modified(|seen| {
+            let later = revision > *seen;
+            if later {
+                *seen = revision;
+            }
+            later
+        });
+    }
+
+    /// Up to which revision definitions are in the catalogue.
+    pub fn followed_revision(&self) -> watch::Receiver<Revision> {
+        self.followed.subscribe()
+    }
+
     /// The newest state.
     pub async fn latest(&self) -> Outcome<Snapshot> {
         self.store.snapshot(ReadAt::Latest).await.map_err(|error| refusal::of_read(&error))

@@ -14,7 +14,7 @@ use crate::storage;
 use crate::strategy::stamp;
 use crate::value::{at, child, list_mut, text};
 
-const BINDING: Wanted<'static> = Wanted { group: "", version: "v1", kind: "Binding" };
+const BINDING: Wanted<'static> = Wanted::new("", "v1", "Binding");
 
 /// The pod bound to a node, or why it cannot be.
 fn bound(pod: &Value, binding: &Value, now: jiff::Timestamp) -> Outcome<Value> {

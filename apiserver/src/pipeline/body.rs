@@ -1,14 +1,19 @@
 //! Bodies of requests, in any of their forms, as checked values.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::request::FieldValidation;
+use crate::custom::definition::Custom;
+use crate::custom::prune;
 use crate::decode::check::{self, Fault};
 use crate::decode::document::Document;
 use crate::decode::text as texts;
 use crate::protobuf::decode::{self as protobuf, Expected};
 use crate::refusal::{Outcome, bad_request};
+use crate::schema::node::Definition;
 use crate::schema::registry;
 use crate::value::text;
 
@@ -57,9 +62,24 @@ pub struct Wanted<'a> {
     pub version: &'a str,
     /// Kind.
     pub kind: &'a str,
+    /// What is known of the type, where it is a custom one.
+    pub custom: Option<&'a Custom>,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// A built-in type.
+    pub const fn new(group: &'a str, version: &'a str, kind: &'a str) -> Self {
+        Self { group, version, kind, custom: None }
+    }
+
+    /// The schema of the type as patches and owners read it.
+    pub fn definition(&self) -> Option<Arc<Definition>> {
+        match self.custom {
+            Some(custom) => Some(Arc::clone(custom.nodes())),
+            None => registry::definition(self.group, self.version, self.kind),
+        }
+    }
+
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -89,7 +109,10 @@ pub fn decode(body: &Body, wanted: Wanted<'_>, validation: FieldValidation) -> O
 
 /// Checks a value against the schema of its type, and takes unknown fields and nulls out of it.
 pub fn check(value: &mut Value, wanted: Wanted<'_>) -> Vec<Fault> {
-    match registry::definition(wanted.group, wanted.version, wanted.kind) {
+    if let Some(custom) = wanted.custom {
+        return prune::prune(custom.schema(), value);
+    }
+    match wanted.definition() {
         Some(definition) => check::check(definition.node(), value),
         None => Vec::new(),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use strata_model::resource::Verb;
-use strata_model::status::Status;
+use strata_model::status::{Reason, Status};
 use strata_store::txn::{Condition, Txn};
 
 use super::api::{Api, MAX_ATTEMPTS};
@@ -50,6 +50,10 @@ impl Api {
         options: &WriteOptions,
     ) -> Outcome<Written> {
         let Decoded { value, warnings: told } = decoded;
+        if target.served.custom.as_ref().is_some_and(|custom| custom.definition.deleting) {
+            let message = "create not allowed while custom resource definition is terminating";
+            return Err(Box::new(Status::failure(Reason::MethodNotAllowed, message)));
+        }
         let generated = text(&value, &["metadata", "name"]).is_empty();
         for _ in 0..MAX_ATTEMPTS {
             let mut object = value.clone();
@@ -72,6 +76,7 @@ impl Api {
             }
             let mut warnings = told.clone();
             warnings.extend((target.served.rules.warnings)(&object));
+            warnings.extend(target.served.notice().map(str::to_owned));
             if options.dry_run {
                 return Ok(Written { bytes: dry(&object)?, changed: true, created: true, warnings });
             }
@@ -80,11 +85,15 @@ impl Api {
                 txn = txn.when(namespace, condition);
             }
             let deed = Deed::new("create", "", options);
-            let txn = txn.put(key, storage::stamped(&object)?).cause(deed.cause(caller));
+            let txn = txn.put(key, self.save(&target.served, &object).await?).cause(deed.cause(caller));
             match self.commit_for(caller, txn).await? {
                 Ok(committed) => {
                     let stored = committed.records.into_iter().flatten().next();
-                    let bytes = stored.map_or_else(Bytes::new, |record| record.value.clone());
+                    let bytes = match stored {
+                        Some(record) => self.load_bytes(&target.served, &record).await?,
+                        None => Bytes::new(),
+                    };
+                    self.followed(target, committed.revision).await;
                     return Ok(Written { bytes, changed: true, created: true, warnings });
                 }
                 Err(lost) if matches!(lost.condition, Condition::Absent) && !generated => {
@@ -116,7 +125,7 @@ impl Api {
         if !crate::authz::allows(&caller.user, &asked) {
             return Err(crate::authz::denied(&caller.user, &asked));
         }
-        let wanted = Wanted { group: review.group, version: review.version, kind: review.kind };
+        let wanted = Wanted::new(review.group, review.version, review.kind);
         let Decoded { mut value, .. } = body::decode(body, wanted, options.validation)?;
         if !value.is_object() {
             return Err(bad_request("the body is not a JSON object"));

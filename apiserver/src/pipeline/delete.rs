@@ -50,9 +50,12 @@ impl Api {
         }
         for _ in 0..MAX_ATTEMPTS {
             let record = record_of(&self.latest().await?, target)?;
-            let old = storage::parse(&record)?;
+            let old = self.load(&target.served, &record).await?;
             match deletion::decide(&target.served, &old, options, self.moment().now)? {
-                Verdict::Unchanged => return Ok(Deleted { bytes: record.value.clone(), removed: false }),
+                Verdict::Unchanged => {
+                    let bytes = self.load_bytes(&target.served, &record).await?;
+                    return Ok(Deleted { bytes, removed: false });
+                }
                 Verdict::Mark(new) if options.dry_run => {
                     return Ok(Deleted { bytes: to_bytes(&new)?, removed: false });
                 }

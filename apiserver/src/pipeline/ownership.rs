@@ -15,13 +15,13 @@ use crate::managed::shape::Schema;
 use crate::managed::track;
 use crate::refusal::{Outcome, Refusal, internal};
 use crate::schema::node::Definition;
-use crate::schema::registry;
 use crate::types::catalogue::Served;
 use crate::value::{child, text};
 
 /// What ownership needs to know of one write.
 pub struct Ownership<'a> {
     definition: Option<Arc<Definition>>,
+    native: bool,
     manager: &'a str,
     api_version: String,
     /// The subresource that is written through, or empty.
@@ -41,7 +41,8 @@ impl<'a> Ownership<'a> {
         let manager =
             if options.manager.is_empty() { caller.agent.as_str() } else { options.manager.as_str() };
         Self {
-            definition: definition(wanted(&target.served)),
+            definition: wanted(&target.served).definition(),
+            native: target.served.custom.is_none(),
             manager,
             api_version: target.served.resource.api_version(),
             subresource: through,
@@ -51,7 +52,7 @@ impl<'a> Ownership<'a> {
 
     /// The schema of the type.
     fn schema(&self) -> Schema<'_> {
-        schema(self.definition.as_ref())
+        schema(self.definition.as_ref(), self.native)
     }
 
     fn of_config<'s>(&'s self, config: &'s Value, force: bool) -> Apply<'s> {
@@ -117,26 +118,22 @@ impl<'a> Ownership<'a> {
 /// The type that bodies of a target are of.
 pub fn wanted(served: &Served) -> Wanted<'_> {
     let resource = &served.resource;
-    Wanted { group: &resource.id.group, version: &resource.version, kind: &resource.kind }
-}
-
-/// The schema of a type of bodies, where it has one.
-pub fn definition(of: Wanted<'_>) -> Option<Arc<Definition>> {
-    registry::definition(of.group, of.version, of.kind)
+    let named = Wanted::new(&resource.id.group, &resource.version, &resource.kind);
+    Wanted { custom: served.custom.as_ref(), ..named }
 }
 
 /// A schema as ownership sees it.
-pub fn schema(definition: Option<&Arc<Definition>>) -> Schema<'_> {
+pub fn schema(definition: Option<&Arc<Definition>>, native: bool) -> Schema<'_> {
     match definition {
-        Some(definition) => Schema { root: definition.node(), native: true },
+        Some(definition) => Schema { root: definition.node(), native },
         None => Schema::UNKNOWN,
     }
 }
 
 /// Checks that a configuration can be applied as an object of a type.
 pub fn check(target: &Target, of: Wanted<'_>, config: &Value) -> Outcome<()> {
-    let definition = definition(of);
-    let claimed = collect::claimed(schema(definition.as_ref()), config);
+    let definition = of.definition();
+    let claimed = collect::claimed(schema(definition.as_ref(), of.custom.is_none()), config);
     claimed.map(drop).map_err(|problems| refused(&ApplyError::NotTyped(problems), target, of))
 }
 
@@ -144,7 +141,7 @@ pub fn check(target: &Target, of: Wanted<'_>, config: &Value) -> Outcome<()> {
 fn refused(error: &ApplyError, target: &Target, of: Wanted<'_>) -> Refusal {
     match error {
         ApplyError::NotTyped(_) => {
-            let Wanted { group, version, kind } = of;
+            let Wanted { group, version, kind, .. } = of;
             let what = format!("{}/{}; {group}/{version}, Kind={kind}", target.namespace, target.name);
             let mut status = internal("");
             status.message = format!("failed to create typed patch object ({what}): {error}");

@@ -16,7 +16,6 @@ use crate::decode::text as texts;
 use crate::patch::json::JsonPatchError;
 use crate::patch::{json::JsonPatch, strategic};
 use crate::refusal::{self, Outcome, Refusal, bad_request};
-use crate::schema::registry;
 use crate::value::{child, text};
 use strata_model::merge;
 
@@ -72,8 +71,9 @@ impl Patch {
             }
             Self::Strategic(patch) => {
                 child(&mut base, "metadata").remove("resourceVersion");
-                let Some(definition) = registry::definition(wanted.group, wanted.version, wanted.kind) else {
-                    return Err(unsupported("application/strategic-merge-patch+json"));
+                let definition = match (wanted.custom, wanted.definition()) {
+                    (None, Some(definition)) => definition,
+                    _ => return Err(unsupported()),
                 };
                 strategic::apply(base, patch, definition.node())
                     .map_err(|error| bad_request(error.to_string()))
@@ -109,9 +109,9 @@ fn of_json(error: &JsonPatchError) -> Refusal {
 }
 
 /// The refusal of a form of patch that a type does not take.
-fn unsupported(media: &str) -> Refusal {
-    let message =
-        format!("the body of the request was in an unknown format: {media} is not taken for this type");
+fn unsupported() -> Refusal {
+    let message = "the body of the request was in an unknown format - accepted media types include: \
+                   application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
     Box::new(Status::failure(Reason::UnsupportedMediaType, message))
 }
 

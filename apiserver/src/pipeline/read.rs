@@ -49,8 +49,8 @@ impl Api {
         let snapshot = self.state(&plan).await?;
         let record = record_of(&snapshot, &target.stored())?;
         match target.subresource.as_str() {
-            "scale" => scale::bytes(&storage::parse(&record)?),
-            _ => target.show(record.value.clone()),
+            "scale" => scale::bytes(&target.served, &self.load(&target.served, &record).await?),
+            _ => target.show(self.load_bytes(&target.served, &record).await?),
         }
     }
 
@@ -66,6 +66,7 @@ impl Api {
         let plan = paging::plan(&options.asked)?;
         let snapshot = self.state(&plan).await?;
         let mut page = page(&snapshot, &target.stored(), &selection, &plan);
+        self.load_all(&target.served, &mut page.records).await?;
         if target.served.form.is_some() {
             for record in &mut page.records {
                 let bytes = target.show(record.value.clone())?;

@@ -16,14 +16,41 @@ use super::update::{How, Rewrite, check_revision};
 use crate::refusal::{Outcome, bad_request};
 use crate::storage;
 use crate::strategy::Part;
+use crate::types::catalogue::Served;
 use crate::types::print;
 use crate::value::{at, child, int, object, put, text};
 
 /// The type of a scale.
-pub const SCALE: Wanted<'static> = Wanted { group: "autoscaling", version: "v1", kind: "Scale" };
+pub const SCALE: Wanted<'static> = Wanted::new("autoscaling", "v1", "Scale");
+
+/// Where the scale of a built-in type is.
+const WANTED: &[&str] = &["spec", "replicas"];
+
+/// Where the wanted replicas of a type are.
+fn wanted_at(served: &Served) -> Vec<&str> {
+    match served.custom.as_ref().and_then(|custom| custom.version().scale.as_ref()) {
+        Some(scale) => scale.wanted.iter().map(String::as_str).collect(),
+        None => WANTED.to_vec(),
+    }
+}
+
+/// How many replicas of a workload there are, and which they are.
+fn actual(served: &Served, workload: &Value) -> (i64, Option<String>) {
+    if let Some(custom) = &served.custom {
+        let Some(scale) = &custom.version().scale else { return (0, None) };
+        let find =
+            |parts: &Vec<String>| parts.iter().try_fold(workload, |value, part| value.get(part)).cloned();
+        let selector = scale.selector.as_ref().and_then(find);
+        let selector = selector.and_then(|selector| selector.as_str().map(str::to_owned));
+        return (find(&scale.actual).and_then(|n| n.as_i64()).unwrap_or(0), selector);
+    }
+    let selector = at(workload, &["spec", "selector"]).and_then(selector);
+    (int(workload, &["status", "replicas"]).unwrap_or(0), selector)
+}
 
 /// The scale of a workload.
-pub fn of(workload: &Value) -> Value {
+pub fn of(served: &Served, workload: &Value) -> Value {
+    let (replicas, selector) = actual(served, workload);
     let metadata = at(workload, &["metadata"]).cloned().unwrap_or_default();
     let mut kept = json!({});
     for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -34,12 +61,12 @@ pub fn of(workload: &Value) -> Value {
         "kind": "Scale",
         "metadata": kept,
         "spec": {},
-        "status": {"replicas": int(workload, &["status", "replicas"]).unwrap_or(0)},
+        "status": {"replicas": replicas},
     });
-    if let Some(replicas) = int(workload, &["spec", "replicas"]).filter(|n| *n != 0) {
+    if let Some(replicas) = int(workload, &wanted_at(served)).filter(|n| *n != 0) {
         scale["spec"]["replicas"] = json!(replicas);
     }
-    if let Some(selector) = at(workload, &["spec", "selector"]).and_then(selector) {
+    if let Some(selector) = selector {
         scale["status"]["selector"] = json!(selector);
     }
     scale
@@ -55,16 +82,16 @@ fn selector(body: &Value) -> Option<String> {
 }
 
 /// The scale of a workload as JSON.
-pub fn bytes(workload: &Value) -> Outcome<Bytes> {
-    to_bytes(&of(workload))
+pub fn bytes(served: &Served, workload: &Value) -> Outcome<Bytes> {
+    to_bytes(&of(served, workload))
 }
 
 /// Takes the replicas of a scale into a workload.
-fn take(workload: &Value, scale: &Value, name: &str) -> Outcome<Value> {
+fn take(target: &Target, workload: &Value, scale: &Value) -> Outcome<Value> {
     let replicas = int(scale, &["spec", "replicas"]).unwrap_or(0);
-    check(replicas, name)?;
+    check(replicas, &target.name)?;
     let mut workload = workload.clone();
-    child(&mut workload, "spec").insert("replicas".to_owned(), json!(replicas));
+    set(&mut workload, &wanted_at(&target.served), json!(replicas));
     // A revision or uid that the client named is a precondition on the workload.
     let revision = at(scale, &["metadata", "resourceVersion"]).filter(|v| v.as_str() != Some("")).cloned();
     put(child(&mut workload, "metadata"), "resourceVersion", revision);
@@ -72,6 +99,14 @@ fn take(workload: &Value, scale: &Value, name: &str) -> Outcome<Value> {
         child(&mut workload, "metadata").insert("uid".to_owned(), uid.clone());
     }
     Ok(workload)
+}
+
+/// Sets the value at a path of member names, making what is missing.
+fn set(value: &mut Value, path: &[&str], wanted: Value) {
+    match path {
+        [] => *value = wanted,
+        [name, rest @ ..] => set(object(value).entry(*name).or_insert(Value::Null), rest, wanted),
+    }
 }
 
 fn check(replicas: i64, name: &str) -> Outcome<()> {
@@ -94,7 +129,7 @@ fn configuration(target: &Target, scale: &Value) -> Outcome<Value> {
         json!({"apiVersion": resource.api_version(), "kind": resource.kind, "metadata": metadata});
     if let Some(replicas) = int(scale, &["spec", "replicas"]) {
         check(replicas, &target.name)?;
-        config["spec"] = json!({"replicas": replicas});
+        set(&mut config, &wanted_at(&target.served), json!(replicas));
     }
     Ok(config)
 }
@@ -128,7 +163,7 @@ impl Api {
                 target.name
             )));
         }
-        let change = |old: &Value| Ok((take(old, &decoded.value, &target.name)?, decoded.warnings.clone()));
+        let change = |old: &Value| Ok((take(target, old, &decoded.value)?, decoded.warnings.clone()));
         self.rescale(caller, target, "update", How::Change(&change), options).await
     }
 
@@ -141,10 +176,10 @@ impl Api {
         options: &WriteOptions,
     ) -> Outcome<Written> {
         let change = |old: &Value| {
-            let scale = of(old);
+            let scale = of(&target.served, old);
             let (patched, told) = settle(target, patch.apply(&scale, SCALE)?, SCALE, options.validation)?;
             check_revision(target, &patched, old)?;
-            Ok((take(old, &patched, &target.name)?, told))
+            Ok((take(target, old, &patched)?, told))
         };
         self.rescale(caller, target, "patch", How::Change(&change), options).await
     }
@@ -160,6 +195,6 @@ impl Api {
         let whole = Target { subresource: String::new(), ..target.clone() };
         let rewrite = Rewrite { part: Part::Main, verb, through: &target.subresource, how };
         let written = self.rewrite(caller, &whole, rewrite, options).await?;
-        Ok(Written { bytes: bytes(&storage::parse_bytes(&written.bytes)?)?, ..written })
+        Ok(Written { bytes: bytes(&target.served, &storage::parse_bytes(&written.bytes)?)?, ..written })
     }
 }

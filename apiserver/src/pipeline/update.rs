@@ -10,12 +10,12 @@ use strata_store::txn::{Condition, Txn};
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
 use super::create::to_bytes;
+use super::edge;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use crate::deletion;
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about};
-use crate::storage;
 use crate::strategy::{self, Part};
 use crate::types::meta;
 use crate::value::text;
@@ -151,12 +151,14 @@ impl Api {
     ) -> Outcome<Written> {
         for _ in 0..MAX_ATTEMPTS {
             let record = record_of(&self.latest().await?, target)?;
-            let old = storage::parse(&record)?;
+            let old = self.load(&target.served, &record).await?;
             let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
-            let Decision { new, changed, named, warnings } =
+            let Decision { new, changed, named, mut warnings } =
                 decide(target, rewrite, &ownership, options.force, old)?;
-            if !changed {
-                return Ok(Written { bytes: record.value.clone(), changed: false, created: false, warnings });
+            warnings.extend(target.served.notice().map(str::to_owned));
+            if !changed && !edge::is_outdated(&target.served, &record) {
+                let bytes = self.load_bytes(&target.served, &record).await?;
+                return Ok(Written { bytes, changed: false, created: false, warnings });
             }
             if options.dry_run {
                 return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
@@ -185,8 +187,9 @@ impl Api {
         let key = record.key.clone();
         let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).cause(deed.cause(caller));
         let due = deletion::is_due(&target.served, new);
-        let txn = if due { txn.delete(key) } else { txn.put(key, storage::stamped(new)?) };
+        let txn = if due { txn.delete(key) } else { txn.put(key, self.save(&target.served, new).await?) };
         let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
+        self.followed(target, committed.revision).await;
         if due {
             let mut last = new.clone();
             let metadata = crate::value::child(&mut last, "metadata");
@@ -194,7 +197,10 @@ impl Api {
             return to_bytes(&last).map(Some);
         }
         let stored = committed.records.into_iter().flatten().next();
-        Ok(stored.map(|record| record.value.clone()))
+        match stored {
+            Some(record) => self.load_bytes(&target.served, &record).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 

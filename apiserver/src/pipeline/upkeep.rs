@@ -35,7 +35,8 @@ impl Api {
     }
 
     async fn ensure(&self, caller: &Caller, id: &GroupResource, namespace: &str, name: &str) -> Outcome<()> {
-        let Some(served) = self.catalogue.by_id(id) else { return Ok(()) };
+        let catalogue = self.catalogue();
+        let Some(served) = catalogue.by_id(id) else { return Ok(()) };
         if self.latest().await?.get(&storage::key(id, namespace, name)).is_some() {
             return Ok(());
         }
@@ -57,7 +58,7 @@ impl Api {
         let now = self.moment().now.as_second();
         let snapshot = self.latest().await?;
         let mut gone = 0;
-        for served in self.catalogue.all() {
+        for served in self.catalogue().all() {
             let Some(seconds) = served.rules.expires_after_seconds else { continue };
             let expired: Vec<&std::sync::Arc<Record>> = snapshot
                 .range(&storage::range(&served.resource.id, ""), None)

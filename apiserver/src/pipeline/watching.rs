@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use strata_model::resource::Verb;
 use strata_store::error::WatchError;
 use strata_store::key::KeyRange;
@@ -12,8 +11,11 @@ use strata_store::revision::Revision;
 use strata_store::store::Store;
 use strata_store::txn::{Change, Transaction};
 use strata_store::watch::{From, Watch, WatchItem};
+use tokio::sync::watch;
 
 use super::api::Api;
+use super::edge;
+use super::event::{Event, Kind};
 use super::read::range_of;
 use super::request::{Caller, Target};
 use crate::refusal::{self, Outcome};
@@ -27,28 +29,6 @@ const INITIAL_BYTES: usize = 256 * 1024;
 /// How long a watch waits for a revision that has not come yet.
 const FUTURE_WAIT: Duration = Duration::from_secs(3600);
 
-/// What happened to an object, as the watcher sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It came, or came to be selected.
-    Added,
-    /// It changed.
-    Modified,
-    /// It went, or is selected no more.
-    Deleted,
-}
-
-/// One event.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// What happened.
-    pub kind: Kind,
-    /// The object, as JSON; of one that went, its last state with the revision of its end.
-    pub bytes: Bytes,
-    /// The revision of the transaction.
-    pub revision: u64,
-}
-
 /// What a watch yields next.
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -58,6 +38,8 @@ pub enum Step {
     InitialEnd(u64),
     /// Everything up to this revision was yielded.
     Progress(u64),
+    /// The type is served no more; nothing follows.
+    Gone,
 }
 
 /// From where a watch goes.
@@ -86,6 +68,10 @@ pub struct Observer {
     state: State,
     initial: Option<(std::vec::IntoIter<Arc<Record>>, u64)>,
     asked: Option<u64>,
+    /// Events that wait for a webhook to convert them.
+    raw: Option<Vec<Event>>,
+    /// Turns true when the type is gone.
+    retired: Option<watch::Receiver<bool>>,
 }
 
 impl Api {
@@ -118,6 +104,8 @@ impl Api {
             state,
             initial: None,
             asked: None,
+            raw: None,
+            retired: target.served.custom.as_ref().map(|custom| custom.definition.retired()),
         })
     }
 }
@@ -144,8 +132,20 @@ impl Observer {
     /// The next step; waits for one. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Outcome<Step> {
         loop {
+            if let Some(raw) = &self.raw {
+                let mut events = raw.clone();
+                edge::show_events(&self.target.served, &mut events).await?;
+                self.raw = None;
+                return Ok(Step::Events(events));
+            }
             if let Some(step) = self.try_next()? {
                 return Ok(step);
+            }
+            if self.raw.is_some() {
+                continue;
+            }
+            if self.is_retired() {
+                return Ok(Step::Gone);
             }
             let item = match &mut self.state {
                 State::Ahead(revision) => {
@@ -153,36 +153,69 @@ impl Observer {
                     self.arrive(revision).await?;
                     continue;
                 }
-                State::Running(watch) => {
-                    watch.next().await.map_err(|error| refusal::of_watch(&error, watch.progress().get()))?
-                }
+                State::Running(watch) => tokio::select! {
+                    item = watch.next() => {
+                        item.map_err(|error| refusal::of_watch(&error, watch.progress().get()))?
+                    }
+                    // What came before the end is taken first, above.
+                    () = retirement(&mut self.retired) => continue,
+                },
             };
-            if let Some(step) = self.take(item) {
-                return self.shown(step);
+            if let Some(step) = self.take(item)
+                && let Some(step) = self.shown(step).await?
+            {
+                return Ok(step);
             }
         }
     }
 
-    /// A step in the form of the type that is watched.
-    fn shown(&self, step: Step) -> Outcome<Step> {
-        let Step::Events(mut events) = step else { return Ok(step) };
+    fn is_retired(&self) -> bool {
+        self.retired.as_ref().is_some_and(|retired| *retired.borrow())
+    }
+
+    /// A step in the form of the type that is watched. `None`: it waits for a webhook.
+    fn shown_now(&mut self, step: Step) -> Outcome<Option<Step>> {
+        let Step::Events(mut events) = step else { return Ok(Some(step)) };
         for event in &mut events {
             event.bytes = self.target.show(std::mem::take(&mut event.bytes))?;
         }
-        Ok(Step::Events(events))
+        if edge::are_current(&self.target.served, &events) {
+            return Ok(Some(Step::Events(events)));
+        }
+        self.raw = Some(events);
+        Ok(None)
+    }
+
+    async fn shown(&mut self, step: Step) -> Outcome<Option<Step>> {
+        if let Some(step) = self.shown_now(step)? {
+            return Ok(Some(step));
+        }
+        let Some(raw) = &self.raw else { return Ok(None) };
+        let mut events = raw.clone();
+        edge::show_events(&self.target.served, &mut events).await?;
+        self.raw = None;
+        Ok(Some(Step::Events(events)))
     }
 
     /// The next step if one is at hand.
     pub fn try_next(&mut self) -> Outcome<Option<Step>> {
         loop {
-            if let Some(step) = self.next_initial() {
-                return self.shown(step).map(Some);
+            if self.raw.is_some() {
+                return Ok(None);
             }
-            let State::Running(watch) = &mut self.state else { return Ok(None) };
-            let item = watch.try_next().map_err(|error| refusal::of_watch(&error, watch.progress().get()))?;
-            let Some(item) = item else { return Ok(None) };
-            if let Some(step) = self.take(item) {
-                return self.shown(step).map(Some);
+            let step = match self.next_initial() {
+                Some(step) => Some(step),
+                None => {
+                    let State::Running(watch) = &mut self.state else { return Ok(None) };
+                    let item = watch
+                        .try_next()
+                        .map_err(|error| refusal::of_watch(&error, watch.progress().get()))?;
+                    let Some(item) = item else { return Ok(None) };
+                    self.take(item)
+                }
+            };
+            if let Some(step) = step {
+                return self.shown_now(step);
             }
         }
     }
@@ -266,5 +299,16 @@ impl Observer {
             }
             (None, None) => None,
         }
+    }
+}
+
+/// Done when a type is gone; never, where it cannot go.
+async fn retirement(retired: &mut Option<watch::Receiver<bool>>) {
+    let gone = match retired {
+        Some(retired) => retired.wait_for(|retired| *retired).await.is_ok(),
+        None => false,
+    };
+    if !gone {
+        std::future::pending::<()>().await;
     }
 }

@@ -1,6 +1,4 @@
-//! What is served, as clients discover it: group by group, or all at once. Made once from the catalogue.
-
-use std::sync::OnceLock;
+//! What is served, as clients discover it: group by group, or all at once. Made once of each catalogue.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,13 +13,6 @@ use super::respond::{self, Answer};
 use crate::refusal::{Outcome, no_such_place};
 use crate::types::catalogue::Catalogue;
 use crate::types::review::REVIEWS;
-
-/// The documents of discovery.
-#[derive(Default)]
-pub struct Discovery {
-    core: [OnceLock<(String, String)>; 2],
-    groups: [OnceLock<(String, String)>; 2],
-}
 
 fn verbs(verbs: &[Verb]) -> Vec<&'static str> {
     verbs.iter().map(|v| v.as_str()).collect()
@@ -203,41 +194,38 @@ fn aggregated_resources(catalogue: &Catalogue, group: &str, version: &str) -> Ve
     found
 }
 
-impl Discovery {
-    /// Answers `/api` (`core`) or `/apis`.
-    pub fn root(&self, catalogue: &Catalogue, core: bool, headers: &HeaderMap) -> Outcome<Answer> {
-        let header = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
-        let wanted = accept(header(http::header::ACCEPT), Offer::Discovery)?;
-        let Shape::Discovery(version) = wanted.shape else {
-            let host = header(http::header::HOST);
-            let plain = if core { core_versions(host) } else { group_list(catalogue) };
-            let mut answer = respond::value(StatusCode::OK, &plain, wanted)?;
-            answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-            return Ok(answer);
-        };
-        let cells = if core { &self.core } else { &self.groups };
-        let cell = &cells[usize::from(version != "v2")];
-        let (text, tag) = cell.get_or_init(|| {
-            let text = aggregated(catalogue, version, |name| name.is_empty() == core).to_string();
-            let tag = format!("\"{:08X}{:08X}\"", fnv32(text.as_bytes()), text.len());
-            (text, tag)
-        });
-        let unchanged = header(IF_NONE_MATCH) == tag;
-        let media = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
-        let media = HeaderValue::from_str(&media).unwrap_or(HeaderValue::from_static("application/json"));
-        let mut answer = if unchanged {
-            respond::bytes(StatusCode::NOT_MODIFIED, media, "")
-        } else {
-            respond::bytes(StatusCode::OK, media, text.clone())
-        };
-        let headers = answer.headers_mut();
-        headers.insert(VARY, HeaderValue::from_static("Accept"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
-        if let Ok(tag) = HeaderValue::from_str(tag) {
-            headers.insert(ETAG, tag);
-        }
-        Ok(answer)
+/// Answers `/api` (`core`) or `/apis`.
+pub fn root(catalogue: &Catalogue, core: bool, headers: &HeaderMap) -> Outcome<Answer> {
+    let header = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
+    let wanted = accept(header(http::header::ACCEPT), Offer::Discovery)?;
+    let Shape::Discovery(version) = wanted.shape else {
+        let host = header(http::header::HOST);
+        let plain = if core { core_versions(host) } else { group_list(catalogue) };
+        let mut answer = respond::value(StatusCode::OK, &plain, wanted)?;
+        answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        return Ok(answer);
+    };
+    let cell = &catalogue.kept.discovery[usize::from(core) * 2 + usize::from(version != "v2")];
+    let (text, tag) = cell.get_or_init(|| {
+        let text = aggregated(catalogue, version, |name| name.is_empty() == core).to_string();
+        let tag = format!("\"{:08X}{:08X}\"", fnv32(text.as_bytes()), text.len());
+        (text, tag)
+    });
+    let unchanged = header(IF_NONE_MATCH) == tag;
+    let media = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+    let media = HeaderValue::from_str(&media).unwrap_or(HeaderValue::from_static("application/json"));
+    let mut answer = if unchanged {
+        respond::bytes(StatusCode::NOT_MODIFIED, media, "")
+    } else {
+        respond::bytes(StatusCode::OK, media, text.clone())
+    };
+    let headers = answer.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(ETAG, tag);
     }
+    Ok(answer)
 }
 
 /// A value in the form the client accepts.

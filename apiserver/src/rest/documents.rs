@@ -1,16 +1,17 @@
 //! OpenAPI over HTTP: the index, documents by hash, and version 2 for those who still ask for it.
 
+use std::sync::Arc;
+
 use http::header::{ACCEPT, CACHE_CONTROL, ETAG, EXPIRES, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, StatusCode};
-use strata_model::resource::ResourceType;
 use strata_model::status::{Details, Reason, Status};
 
 use super::query::Query;
 use super::respond::{self, Answer};
 use crate::openapi::documents::{Document, Documents};
-use crate::openapi::published::{PublishedResource, PublishedSubresource};
+use crate::openapi::published::{CustomSchema, PublishedResource, PublishedSubresource};
 use crate::refusal::Outcome;
-use crate::types::catalogue::Catalogue;
+use crate::types::catalogue::{Catalogue, Served};
 use crate::types::review::REVIEWS;
 use crate::version;
 
@@ -22,8 +23,12 @@ const GNOSTIC: HeaderValue =
     HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
 
 /// The documents of everything that is served.
-pub fn of(catalogue: &Catalogue) -> Documents {
-    let own = catalogue.all().iter().map(|served| published(&served.resource));
+pub fn of(catalogue: &Catalogue) -> Arc<Documents> {
+    Arc::clone(catalogue.kept.documents.get_or_init(|| Arc::new(make(catalogue))))
+}
+
+fn make(catalogue: &Catalogue) -> Documents {
+    let own = catalogue.all().iter().map(|served| published(served));
     let reviews = REVIEWS.iter().map(|review| PublishedResource {
         group: review.group.to_owned(),
         version: review.version.to_owned(),
@@ -32,11 +37,13 @@ pub fn of(catalogue: &Catalogue) -> Documents {
         namespaced: false,
         verbs: vec!["create".to_owned()],
         subresources: Vec::new(),
+        custom: None,
     });
-    Documents::new(version::GIT_VERSION, own.chain(reviews))
+    Documents::after(catalogue.kept.before(), version::GIT_VERSION, own.chain(reviews))
 }
 
-fn published(resource: &ResourceType) -> PublishedResource {
+fn published(served: &Served) -> PublishedResource {
+    let resource = &served.resource;
     let words =
         |verbs: &[strata_model::resource::Verb]| verbs.iter().map(|v| v.as_str().to_owned()).collect();
     let parts = resource.subresources.iter().map(|part| {
@@ -54,6 +61,15 @@ fn published(resource: &ResourceType) -> PublishedResource {
         namespaced: resource.is_namespaced(),
         verbs: words(resource.verbs),
         subresources: parts.collect(),
+        custom: served.custom.as_ref().map(|custom| {
+            let definition = &custom.definition;
+            let made = custom.clone();
+            CustomSchema {
+                key: format!("{}/{}", definition.uid, definition.generation),
+                list_kind: served.list_kind(),
+                make: Arc::new(move || made.written()),
+            }
+        }),
     }
 }
 

@@ -4,18 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::discovery::Discovery;
 use crate::gate::{Gate, ended};
-use crate::openapi::documents::Documents;
 
 /// The REST facade.
 pub struct Rest {
     /// What it shares with the other facade.
     pub gate: Arc<Gate>,
-    /// OpenAPI.
-    pub documents: Arc<Documents>,
-    /// Discovery.
-    pub discovery: Discovery,
     /// Turns true when the server ends.
     pub ending: watch::Receiver<bool>,
 }

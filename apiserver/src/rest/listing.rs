@@ -59,7 +59,7 @@ pub fn answer(
         Shape::MetadataList | Shape::Metadata => projection::metadata_list(&objects, meta),
         Shape::Whole | Shape::Discovery(_) => json!({
             "apiVersion": served.resource.api_version(),
-            "kind": format!("{}List", served.resource.kind),
+            "kind": served.list_kind(),
             "metadata": meta,
             "items": objects,
         }),
@@ -80,8 +80,8 @@ impl Pieces {
     fn new(served: &Served, records: Vec<Arc<Record>>, meta: &Value) -> Self {
         let version = served.resource.api_version();
         let head = format!(
-            "{{\"kind\":\"{}List\",\"apiVersion\":\"{version}\",\"metadata\":{meta},\"items\":[",
-            served.resource.kind
+            "{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":{meta},\"items\":[",
+            served.list_kind()
         );
         let tail = "]}\n".to_owned();
         let objects: usize = records.iter().map(|record| record.value.len()).sum();

@@ -81,7 +81,7 @@ pub fn verb(method: &Method, path: &ResourcePath, query: &Query) -> Option<Verb>
 impl Rest {
     /// Answers a request about objects.
     pub async fn objects(&self, path: ResourcePath, verb: Verb, asked: Asked<'_>) -> Outcome<Answer> {
-        let catalogue = &self.gate.api.catalogue;
+        let catalogue = self.gate.api.catalogue();
         if let Some(review) = catalogue.review(&path.group, &path.version, &path.resource) {
             if verb != Verb::Create || !path.name.is_empty() {
                 return Err(method_not_allowed());
@@ -92,17 +92,28 @@ impl Rest {
         }
         let served = catalogue.find(&path.group, &path.version, &path.resource).ok_or_else(no_such_place)?;
         let target = target(served, path, &asked.query)?;
+        let answer = self.act(&target, verb, &asked).await?;
+        match target.served.notice() {
+            // Writes tell it among their other sentences.
+            Some(notice) if !matches!(verb, Verb::Create | Verb::Update | Verb::Patch) => {
+                Ok(respond::warn(answer, &[notice.to_owned()]))
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    async fn act(&self, target: &Target, verb: Verb, asked: &Asked<'_>) -> Outcome<Answer> {
         match verb {
-            Verb::Get => self.get(&target, &asked).await,
+            Verb::Get => self.get(target, asked).await,
             Verb::List => {
                 let wanted = asked.accept(Offer::List)?;
-                let page = self.gate.api.list(asked.caller, &target, &asked.query.list()?).await?;
+                let page = self.gate.api.list(asked.caller, target, &asked.query.list()?).await?;
                 listing::answer(&target.served, page, wanted, asked.query.include()?, Timestamp::now())
             }
-            Verb::Watch => self.watch(&target, &asked).await,
-            Verb::Create | Verb::Update | Verb::Patch => self.write(&target, verb, &asked).await,
-            Verb::Delete => self.delete(&target, &asked).await,
-            Verb::DeleteCollection => self.delete_collection(&target, &asked).await,
+            Verb::Watch => self.watch(target, asked).await,
+            Verb::Create | Verb::Update | Verb::Patch => self.write(target, verb, asked).await,
+            Verb::Delete => self.delete(target, asked).await,
+            Verb::DeleteCollection => self.delete_collection(target, asked).await,
         }
     }
 
@@ -291,7 +302,7 @@ fn from_body(asked: &Asked<'_>) -> Outcome<Options> {
         header => negotiate::content(header)?,
     };
     let body = Body { media, bytes: asked.body.clone() };
-    let wanted = body::Wanted { group: "", version: "v1", kind: "DeleteOptions" };
+    let wanted = body::Wanted::new("", "v1", "DeleteOptions");
     let value = body::decode(&body, wanted, FieldValidation::Ignore)?.value;
     if !value.is_object() {
         return Err(bad_request("the body is not a JSON object"));

@@ -65,7 +65,7 @@ impl Rest {
         query: Query,
         request: Request<Body>,
     ) -> Outcome<Answer> {
-        if !self.gate.api.catalogue.has_group(&path.group) {
+        if !self.gate.api.catalogue().has_group(&path.group) {
             return Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
         }
         let work = async {
@@ -94,17 +94,18 @@ impl Rest {
         }
         let query = Query::of(request.uri())?;
         let headers = request.headers();
-        let catalogue = &self.gate.api.catalogue;
+        let catalogue = &self.gate.api.catalogue();
+        let openapi = || documents::of(catalogue);
         match place {
             Place::Root => discovery::answer(&health::paths(catalogue.groups()), accepted(headers)),
             Place::Version => self.version(headers),
             Place::Metrics => self.metrics(),
             Place::Health(which, check) => Ok(self.health(which, &check, &query)),
-            Place::OpenApi2 => documents::version2(&self.documents, headers),
-            Place::OpenApi3 => Ok(documents::index(&self.documents, headers)),
-            Place::OpenApi3Document(path) => Ok(documents::document(&self.documents, &path, &query, headers)),
-            Place::CoreVersions => self.discovery.root(catalogue, true, headers),
-            Place::Groups => self.discovery.root(catalogue, false, headers),
+            Place::OpenApi2 => documents::version2(&openapi(), headers),
+            Place::OpenApi3 => Ok(documents::index(&openapi(), headers)),
+            Place::OpenApi3Document(path) => Ok(documents::document(&openapi(), &path, &query, headers)),
+            Place::CoreVersions => discovery::root(catalogue, true, headers),
+            Place::Groups => discovery::root(catalogue, false, headers),
             Place::Group(group) => match discovery::one_group(catalogue, &group) {
                 Some(found) => discovery::answer(&found, accepted(headers)),
                 None => Ok(respond::plain(StatusCode::NOT_FOUND, "404 page not found\n")),

@@ -17,7 +17,8 @@ use super::negotiate::{Shape, Wanted};
 use super::query::WatchOptions;
 use super::respond::{self, Answer};
 use crate::gate::ended;
-use crate::pipeline::watching::{Event, Kind, Observer, Step};
+use crate::pipeline::event::{Event, Kind};
+use crate::pipeline::watching::{Observer, Step};
 use crate::projection::{self, Include, TableForm};
 use crate::refusal::Refusal;
 use crate::storage;
@@ -190,6 +191,7 @@ impl Lines {
                 self.put_bookmark(revision, true, out);
             }
             Step::Progress(revision) if self.options.bookmarks => self.put_bookmark(revision, false, out),
+            Step::Gone => self.ended = true,
             Step::InitialEnd(_) | Step::Progress(_) => {}
         }
     }

@@ -19,6 +19,7 @@ use k8s_openapi::api::rbac::v1 as rbac;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1 as storage;
 use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, core::v1 as core};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, Status, WatchEvent};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -46,7 +47,7 @@ pub struct BuiltIn {
 
 /// One line per type. A type of the core group that is a form of every API (delete options, status, watch event) is
 /// found under `meta.k8s.io/v1` as well.
-static TYPES: [BuiltIn; 113] = [
+static TYPES: [BuiltIn; 115] = [
     one::<core::ConfigMap>(),
     list::<core::ConfigMap>(),
     one::<core::Endpoints>(),
@@ -77,6 +78,8 @@ static TYPES: [BuiltIn; 113] = [
     list::<core::Service>(),
     one::<core::ServiceAccount>(),
     list::<core::ServiceAccount>(),
+    one::<CustomResourceDefinition>(),
+    list::<CustomResourceDefinition>(),
     one::<APIService>(),
     list::<APIService>(),
     one::<apps::ControllerRevision>(),

@@ -21,10 +21,8 @@ use crate::grpc::discovery::DiscoveryService;
 use crate::grpc::history::HistoryService;
 use crate::grpc::maintenance::MaintenanceService;
 use crate::grpc::resources::ResourcesService;
-use crate::openapi::documents::Documents;
 use crate::pipeline::request::Caller;
 use crate::refusal;
-use crate::rest::discovery::Discovery;
 use crate::rest::facade::Rest;
 use crate::rest::respond;
 use strata_wire::FENCE_HEADER;
@@ -71,18 +69,12 @@ pub struct SiteError(#[from] tonic_reflection::server::Error);
 impl Site {
     /// Both facades over one gate.
     pub async fn new(gate: Arc<Gate>, ending: tokio::sync::watch::Receiver<bool>) -> Result<Self, SiteError> {
-        let documents: Arc<Documents> = Arc::new(crate::rest::documents::of(&gate.api.catalogue));
-        let rest = Rest {
-            gate: Arc::clone(&gate),
-            documents: Arc::clone(&documents),
-            discovery: Discovery::default(),
-            ending: ending.clone(),
-        };
+        let rest = Rest { gate: Arc::clone(&gate), ending: ending.clone() };
         let limit = MAX_BODY_BYTES + MESSAGE_SLACK;
         let resources = ResourcesServer::new(ResourcesService { gate: Arc::clone(&gate), ending })
             .max_decoding_message_size(limit)
             .max_encoding_message_size(usize::MAX);
-        let discovery = DiscoveryServer::new(DiscoveryService { gate: Arc::clone(&gate), documents });
+        let discovery = DiscoveryServer::new(DiscoveryService { gate: Arc::clone(&gate) });
         let history = HistoryServer::new(HistoryService { gate: Arc::clone(&gate) })
             .max_encoding_message_size(usize::MAX);
         let maintenance = MaintenanceServer::new(MaintenanceService { gate: Arc::clone(&gate) });

@@ -111,7 +111,7 @@ impl Server {
             }
             None => Tokens::default(),
         };
-        let api = Api { store, catalogue: Arc::new(Catalogue::new(&Registry::builtin())), nodes };
+        let api = Api::new(store, Catalogue::new(&Registry::builtin()), nodes);
         api.prepare().await.map_err(StartError::Prepare)?;
         let gate = Arc::new(Gate::new(Arc::new(api), tokens));
         let (end, ending) = watch::channel(false);
@@ -130,6 +130,8 @@ impl Server {
         let Self { listener, tls, gate, site, end, .. } = self;
         let mut upkeep = tokio::task::JoinSet::new();
         upkeep.spawn(sweep(Arc::clone(&gate.api)));
+        let api = Arc::clone(&gate.api);
+        upkeep.spawn(async move { api.follow_definitions().await });
         let serving = connections::serve(listener, tls, site, &gate.telemetry, end.subscribe());
         tokio::pin!(serving, shutdown);
         let outcome = tokio::select! {

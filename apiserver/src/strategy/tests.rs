@@ -15,11 +15,11 @@ fn moment() -> Moment {
 }
 
 fn deployments() -> Served {
-    Served { resource: builtin::DEPLOYMENT.clone(), rules: &deployment::DEPLOYMENT, form: None }
+    Served { resource: builtin::DEPLOYMENT.clone(), rules: &deployment::DEPLOYMENT, form: None, custom: None }
 }
 
 fn maps() -> Served {
-    Served { resource: builtin::CONFIG_MAP.clone(), rules: &config::CONFIG_MAP, form: None }
+    Served { resource: builtin::CONFIG_MAP.clone(), rules: &config::CONFIG_MAP, form: None, custom: None }
 }
 
 fn web() -> Value {
@@ -120,7 +120,12 @@ fn identity_does_not_change() {
 
 #[test]
 fn only_finalize_empties_the_finalizers_of_a_namespace() {
-    let served = Served { resource: builtin::NAMESPACE.clone(), rules: &namespace::NAMESPACE, form: None };
+    let served = Served {
+        resource: builtin::NAMESPACE.clone(),
+        rules: &namespace::NAMESPACE,
+        form: None,
+        custom: None,
+    };
     let mut old = json!({"metadata": {"name": "a"}});
     create(&served, &mut old, "", &moment()).unwrap();
     assert_eq!(old["spec"]["finalizers"], json!(["kubernetes"]));
@@ -136,7 +141,7 @@ fn only_finalize_empties_the_finalizers_of_a_namespace() {
 
 #[test]
 fn pods_take_labels_with_their_status() {
-    let served = Served { resource: builtin::POD.clone(), rules: &pod::POD, form: None };
+    let served = Served { resource: builtin::POD.clone(), rules: &pod::POD, form: None, custom: None };
     let mut old = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     create(&served, &mut old, "n", &moment()).unwrap();
     let mut new = old.clone();

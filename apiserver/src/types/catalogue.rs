@@ -1,17 +1,22 @@
-//! Everything that is served: each type's descriptor with its rules. The one place where the two meet.
+//! Everything that is served: each type's descriptor with its rules. The one place where the two meet. A catalogue never
+//! changes; where custom types come and go, a new one takes its place.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
+use jiff::Timestamp;
 use serde_json::Value;
 use strata_model::resource::{GroupResource, Registry, ResourceType, builtin};
 
 use super::review::{REVIEWS, Review};
-use super::rules::{Conversion, PLAIN, Rules};
+use super::rules::{self, Conversion, Faults, PLAIN, Rules};
 use super::{
-    autoscaler, claim, config, cron_job, daemon_set, deployment, event, job, lease, namespace, node, pod,
-    policy, print, quota, replica_set, replication_controller, stateful_set,
+    autoscaler, claim, config, cron_job, custom_object, daemon_set, definition, deployment, event, job,
+    lease, namespace, node, pod, policy, print, quota, replica_set, replication_controller, stateful_set,
 };
+use crate::custom;
+use crate::custom::definition::{Custom, Names};
+use crate::openapi::documents::Documents;
 use crate::value;
 
 /// A type as it is served.
@@ -22,6 +27,8 @@ pub struct Served {
     pub rules: &'static Rules,
     /// How it is stored, where it is only another form of stored objects.
     pub form: Option<Form>,
+    /// What is known of it, where it is a custom type.
+    pub custom: Option<Custom>,
 }
 
 /// A form of objects that are stored in another.
@@ -33,6 +40,76 @@ pub struct Form {
 }
 
 impl Served {
+    /// A custom type under its accepted names.
+    pub fn of_custom(custom: Custom, names: &Names) -> Self {
+        let rules = if custom.version().has_status {
+            &custom_object::WITH_STATUS
+        } else {
+            &custom_object::PLAIN_CUSTOM
+        };
+        Self { resource: custom.describe(names), rules, form: None, custom: Some(custom) }
+    }
+
+    /// The kind of its lists.
+    pub fn list_kind(&self) -> String {
+        match &self.custom {
+            Some(custom) => custom.definition.names.list_kind.clone(),
+            None => format!("{}List", self.resource.kind),
+        }
+    }
+
+    /// Fills what a client left out.
+    pub fn defaults(&self, object: &mut Value) {
+        match &self.custom {
+            Some(custom) => custom::default::fill(custom.schema(), object),
+            None => (self.rules.defaults)(object),
+        }
+    }
+
+    /// Faults of a new object, or of a change from an old one.
+    pub fn validate(&self, new: &Value, old: Option<&Value>, faults: &mut Faults) {
+        let Some(custom) = &self.custom else {
+            (self.rules.validate)(new, faults);
+            if let Some(old) = old {
+                (self.rules.validate_update)(new, old, faults);
+            }
+            return;
+        };
+        let before = faults.len();
+        custom::validate::validate(custom.schema(), new, old, faults);
+        custom_object::scale(custom, new, faults);
+        if faults.len() == before {
+            custom::cel::check::check(custom.schema(), custom.rules(), new, old, faults);
+        }
+    }
+
+    /// Sentences that every request to the type is answered with.
+    pub fn notice(&self) -> Option<&str> {
+        self.custom.as_ref().and_then(|custom| custom.version().warning.as_deref())
+    }
+
+    /// How its Table describes its columns.
+    pub fn columns(&self) -> Vec<Value> {
+        match &self.custom {
+            Some(custom) => {
+                let name = std::iter::once(rules::NAME.definition());
+                name.chain(custom.columns().iter().map(|column| column.definition())).collect()
+            }
+            None => self.rules.columns.iter().map(rules::Column::definition).collect(),
+        }
+    }
+
+    /// The cells of an object's row, one a column.
+    pub fn row(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match &self.custom {
+            Some(custom) => {
+                let name = std::iter::once(print::name(object));
+                name.chain(custom.columns().iter().map(|column| column.cell(object, now))).collect()
+            }
+            None => (self.rules.row)(object, now),
+        }
+    }
+
     /// The type as it is stored: itself, or what it is a form of.
     pub fn stored(self: &Arc<Self>) -> &Arc<Self> {
         self.form.as_ref().map_or(self, |form| &form.stored)
@@ -87,6 +164,7 @@ static RULES: &[(&ResourceType, &Rules)] = &[
     (&builtin::PERSISTENT_VOLUME_CLAIM, &claim::CLAIM),
     (&builtin::PERSISTENT_VOLUME, &claim::VOLUME),
     (&builtin::HORIZONTAL_POD_AUTOSCALER, &autoscaler::AUTOSCALER),
+    (&builtin::CUSTOM_RESOURCE_DEFINITION, &definition::DEFINITION),
 ];
 
 /// Which types are only another form of which others.
@@ -103,19 +181,61 @@ pub struct Catalogue {
     served: Vec<Arc<Served>>,
     by_path: BTreeMap<(String, String, String), Arc<Served>>,
     groups: Vec<(String, Vec<String>)>,
+    /// What the facades make of the catalogue when first asked, and keep for as long as it is the valid one.
+    pub kept: Kept,
+}
+
+/// Texts made of a catalogue.
+#[derive(Default)]
+pub struct Kept {
+    /// Aggregated discovery of the core group and of all others, in both of its versions: text and tag.
+    pub discovery: [OnceLock<(String, String)>; 4],
+    /// OpenAPI documents.
+    pub documents: OnceLock<Arc<Documents>>,
+    /// Those of the catalogue before: what is the same in both is taken from there.
+    before: OnceLock<Arc<Documents>>,
+}
+
+impl Kept {
+    /// Takes over what an older catalogue has made.
+    pub fn inherit(&self, older: &Self) {
+        if let Some(documents) = older.documents.get().or_else(|| older.before.get()) {
+            self.before.get_or_init(|| Arc::clone(documents));
+        }
+    }
+
+    /// Documents of the catalogue before.
+    pub fn before(&self) -> Option<&Documents> {
+        self.before.get().map(AsRef::as_ref)
+    }
 }
 
 impl Catalogue {
     /// The catalogue of a registry's types.
     pub fn new(registry: &Registry) -> Self {
-        let served: Vec<Arc<Served>> = registry.types().iter().map(|resource| serve(resource)).collect();
+        Self::of(registry.types().iter().map(|resource| serve(resource)).collect())
+    }
+
+    /// This catalogue's built-in types, and these custom ones. A custom type never hides a built-in one.
+    #[must_use]
+    pub fn with_custom(&self, custom: impl IntoIterator<Item = Arc<Served>>) -> Self {
+        let built_in = self.served.iter().filter(|served| served.custom.is_none());
+        let hidden = |served: &Arc<Served>| {
+            let resource = &served.resource;
+            let found = self.find(&resource.id.group, &resource.version, &resource.id.resource);
+            found.is_some_and(|found| found.custom.is_none())
+        };
+        Self::of(built_in.cloned().chain(custom.into_iter().filter(|served| !hidden(served))).collect())
+    }
+
+    fn of(served: Vec<Arc<Served>>) -> Self {
         let path = |s: &Served| {
             let r = &s.resource;
             (r.id.group.to_string(), r.version.to_string(), r.id.resource.to_string())
         };
         let by_path = served.iter().map(|s| (path(s), Arc::clone(s))).collect();
         let groups = groups(&served);
-        Self { served, by_path, groups }
+        Self { served, by_path, groups, kept: Kept::default() }
     }
 
     /// The type at a path.
@@ -154,21 +274,36 @@ fn serve(resource: &ResourceType) -> Arc<Served> {
         FORMS.iter().find(|(shown, _, _)| shown.id == resource.id && shown.version == resource.version);
     let form = form.map(|(_, stored, conversion)| Form { stored: serve(stored), conversion });
     let rules = form.as_ref().map_or_else(|| rules_of(&resource.id), |form| form.conversion.rules);
-    Arc::new(Served { resource: resource.clone(), rules, form })
+    Arc::new(Served { resource: resource.clone(), rules, form, custom: None })
 }
 
 fn groups(served: &[Arc<Served>]) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     let own = served.iter().map(|s| (s.resource.id.group.to_string(), s.resource.version.to_string()));
     let reviews = REVIEWS.iter().map(|r| (r.group.to_owned(), r.version.to_owned()));
+    let mut places: HashMap<String, usize> = HashMap::new();
     for (group, version) in own.chain(reviews) {
-        match groups.iter_mut().find(|(g, _)| *g == group) {
-            Some((_, versions)) if versions.contains(&version) => {}
-            Some((_, versions)) => versions.push(version),
-            None => groups.push((group, vec![version])),
+        match places.get(&group).map(|at| &mut groups[*at].1) {
+            Some(versions) if versions.contains(&version) => {}
+            Some(versions) => versions.push(version),
+            None => {
+                places.insert(group.clone(), groups.len());
+                groups.push((group, vec![version]));
+            }
         }
     }
-    groups.sort_by_key(|(group, _)| rank(group));
+    // Of custom groups the newest version comes first; those of built-in groups stand in their order.
+    let of_custom: std::collections::HashSet<&str> =
+        served.iter().filter(|s| s.custom.is_some()).map(|s| &*s.resource.id.group).collect();
+    for (_, versions) in groups.iter_mut().filter(|(group, _)| of_custom.contains(group.as_str())) {
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+    }
+    groups.sort_by(|(a, _), (b, _)| {
+        rank(a).cmp(&rank(b)).then_with(|| match rank(a) {
+            LAST_RANK => a.cmp(b),
+            _ => std::cmp::Ordering::Equal,
+        })
+    });
     groups
 }
 
@@ -196,7 +331,26 @@ fn rank(group: &str) -> usize {
         "discovery.k8s.io",
         "flowcontrol.apiserver.k8s.io",
     ];
-    ORDER.iter().position(|g| *g == group).unwrap_or(ORDER.len())
+    ORDER.iter().position(|g| *g == group).unwrap_or(LAST_RANK)
+}
+
+/// The rank of groups that have no place of their own.
+const LAST_RANK: usize = usize::MAX;
+
+/// How new a version is, by its name: stable, beta, alpha, then all others.
+fn priority(version: &str) -> (u8, u64, u64) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let major: u64 = rest[..end].parse().ok()?;
+        match &rest[end..] {
+            "" => Some((3, major, 0)),
+            rest if rest.starts_with("beta") => Some((2, major, rest["beta".len()..].parse().ok()?)),
+            rest if rest.starts_with("alpha") => Some((1, major, rest["alpha".len()..].parse().ok()?)),
+            _ => None,
+        }
+    };
+    parse().unwrap_or((0, 0, 0))
 }
 
 fn rules_of(id: &GroupResource) -> &'static Rules {

@@ -60,7 +60,7 @@ fn validate_finalizer(finalizer: &str, faults: &mut Faults) {
     let path = path().child("finalizers");
     if let Some(fault) = names::qualified_name(finalizer) {
         faults.push(FieldError::invalid(path, finalizer, fault));
-    } else if !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer) {
+    } else if !finalizer.contains(['/', '.']) && !PLAIN_FINALIZERS.contains(&finalizer) {
         faults.push(FieldError::invalid(
             path,
             finalizer,

@@ -27,4 +27,6 @@ pub mod event;
 pub mod lease;
 pub mod autoscaler;
 pub mod review;
+pub mod custom_object;
+pub mod definition;
 pub mod catalogue;

@@ -1,7 +1,7 @@
 //! What the server must know of a type beyond its descriptor. Data and plain functions; knows no type itself.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use strata_model::field::FieldError;
 use strata_model::names::{self, NameRule};
 
@@ -19,6 +19,19 @@ pub struct Column {
     pub wide: bool,
     /// What it shows.
     pub description: &'static str,
+}
+
+impl Column {
+    /// How a Table describes the column.
+    pub fn definition(&self) -> Value {
+        json!({
+            "name": self.name,
+            "type": self.kind,
+            "format": if self.name == "Name" { "name" } else { "" },
+            "description": self.description,
+            "priority": i32::from(self.wide),
+        })
+    }
 }
 
 /// A column of text.
@@ -98,6 +111,8 @@ pub struct Rules {
     pub keeps_status: bool,
     /// Whether a status write may also change labels.
     pub status_labels: bool,
+    /// Whether a status write changes nothing but the status.
+    pub status_alone: bool,
     /// Whether objects are asked to end before they are removed (pods).
     pub graceful: bool,
     /// Whether something must still be done before an object that is being deleted may go.
@@ -140,6 +155,7 @@ pub const PLAIN: Rules = Rules {
     create_on_update: false,
     keeps_status: false,
     status_labels: false,
+    status_alone: false,
     graceful: false,
     holds: |object| !crate::value::list(object, &["metadata", "finalizers"]).is_empty(),
     mark: |_| {},

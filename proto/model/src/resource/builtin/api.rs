@@ -1,8 +1,8 @@
-//! What shapes the API itself: `apiregistration.k8s.io`, `admissionregistration.k8s.io` and
+//! What shapes the API itself: `apiregistration.k8s.io`, `apiextensions.k8s.io`, `admissionregistration.k8s.io` and
 //! `flowcontrol.apiserver.k8s.io`.
 
 use super::super::ResourceType;
-use super::describe::{API_CATEGORY, CLUSTER, STATUS, Traits, describe};
+use super::describe::{API_CATEGORY, CLUSTER, STATUS, Traits, describe, text};
 
 /// `apiregistration.k8s.io/v1` APIService.
 pub static API_SERVICE: ResourceType = describe(
@@ -10,6 +10,20 @@ pub static API_SERVICE: ResourceType = describe(
     "apiservice",
     "APIService",
     Traits { categories: API_CATEGORY, subresources: const { &[STATUS] }, ..CLUSTER },
+);
+
+/// `apiextensions.k8s.io/v1` CustomResourceDefinition.
+pub static CUSTOM_RESOURCE_DEFINITION: ResourceType = describe(
+    ("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
+    "customresourcedefinition",
+    "CustomResourceDefinition",
+    Traits {
+        short_names: const { &[text("crd"), text("crds")] },
+        categories: API_CATEGORY,
+        subresources: const { &[STATUS] },
+        counts_generation: true,
+        ..CLUSTER
+    },
 );
 
 /// `admissionregistration.k8s.io/v1` MutatingWebhookConfiguration.
