@@ -99,8 +99,7 @@ pub fn open(directory: &Path) -> Outcome<Store> {
 }
 
 async fn serve(store: Store) -> Outcome<()> {
-    let api =
-        Api { store, catalogue: Arc::new(Catalogue::new(&Registry::builtin())), nodes: Nodes::default() };
+    let api = Api::new(store, Catalogue::new(&Registry::builtin()), Nodes::default());
     api.prepare().await.map_err(|status| status.message)?;
     let gate = Arc::new(Gate::new(Arc::new(api), Tokens::default()));
     let (_end, ending) = tokio::sync::watch::channel(false);
