@@ -225,6 +225,42 @@ async fn rights_and_services() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn administrators_back_up_and_compact() {
+    let server = TestServer::start().await;
+    let mut client = admin(&server);
+    for at in 0..40 {
+        create(&mut client, &format!("map-{at}")).await.unwrap();
+    }
+    let node = Some(("system:node:a", "system:nodes"));
+    let mut stranger = MaintenanceClient::new(channel(&server, node));
+    assert_eq!(stranger.backup(v1::BackupRequest {}).await.unwrap_err().code(), Code::PermissionDenied);
+    let mut maintenance = MaintenanceClient::new(channel(&server, Some(("admin", "system:masters"))));
+    let mut chunks = maintenance.backup(v1::BackupRequest {}).await.unwrap().into_inner();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = chunks.message().await.unwrap() {
+        bytes.extend_from_slice(&chunk.data);
+    }
+    let found = strata_store::restore::check(&bytes[..]).unwrap();
+    assert_eq!(found.revision, server.store.current_revision());
+    assert_eq!(found.records, server.store.stats().keys);
+
+    let mut compact = async |revision, older_than_seconds| {
+        let request = v1::CompactRequest { revision, older_than_seconds };
+        maintenance.compact(request).await.map(|answer| answer.into_inner().oldest_revision)
+    };
+    for (revision, seconds) in [(0, 0), (1, 1), (u64::MAX, 0)] {
+        assert_eq!(compact(revision, seconds).await.unwrap_err().code(), Code::InvalidArgument);
+    }
+    let current = server.store.current_revision().get();
+    assert_eq!(compact(0, 3600).await.unwrap(), server.store.oldest_revision().get());
+    assert_eq!(compact(current - 5, 0).await.unwrap(), current - 5);
+    let stats = maintenance.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    assert_eq!(stats.oldest_revision, current - 5);
+    assert!(stats.disk_bytes > 0 && stats.oldest_time.ends_with('Z'), "{stats:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_ending_server_tells_its_watchers() {
     let server = TestServer::start().await;
     let mut stream = Stream::open(&mut admin(&server)).await;

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     match cli.command {
-        Command::Role(role) => roles::run(role),
+        Command::Role(role) => roles::run(cli.connection, role),
         Command::Resource(command) => commands::run(cli.connection, command, Cli::command),
     }
 }

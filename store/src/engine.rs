@@ -10,11 +10,15 @@ use crate::txn::Transaction;
 
 pub(crate) mod disk;
 pub(crate) mod codec;
+pub(crate) mod flip;
 pub(crate) mod frame;
+pub(crate) mod damage;
 pub(crate) mod segment;
+pub(crate) mod slots;
 pub(crate) mod log;
 pub(crate) mod checkpoint;
 pub(crate) mod recovery;
+pub(crate) mod inspect;
 pub(crate) mod archive;
 pub(crate) mod directory;
 pub(crate) mod sled;
@@ -67,6 +71,15 @@ pub trait Engine: Send {
     fn append(&mut self, group: &Group<'_>) -> Result<(), EngineError>;
 }
 
+/// What an engine takes of its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskUsage {
+    /// Bytes that its files take.
+    pub used: u64,
+    /// Bytes that are free.
+    pub available: u64,
+}
+
 /// The shared half of an engine: reading history, and work off the commit path.
 pub trait Archive: Send + Sync {
     /// Reads the transactions after a revision.
@@ -87,6 +100,9 @@ pub trait Archive: Send + Sync {
 
     /// Bytes of history kept.
     fn log_bytes(&self) -> u64;
+
+    /// What it takes of its disk; `None` where that is not this machine's, or cannot be told.
+    fn disk_usage(&self) -> Option<DiskUsage>;
 
     /// Orderly end: leaves what makes the next open fast and lets go of the files.
     fn close(&self, state: &State, floor: Revision);

@@ -40,4 +40,8 @@ pub(crate) mod committer;
 #[cfg(feature = "etcd")]
 pub(crate) mod remote;
 pub mod store;
+pub mod target;
 pub mod migrate;
+pub mod backup;
+pub mod restore;
+pub mod verify;

@@ -2,22 +2,13 @@
 //! goes on where the old one's ends, so a revision that a client remembers is right or too old, never
 //! another one. History is not copied. Knows nothing of how engines keep what they are given.
 
-use std::sync::Arc;
-
 use crate::config::Config;
-use crate::engine::{directory, sled};
 use crate::error::{EngineError, OpenError, ReadError};
 use crate::key::KeyRange;
-use crate::record::Record;
 use crate::revision::Revision;
-use crate::snapshot::ReadAt;
+use crate::snapshot::{ReadAt, Snapshot};
 use crate::store::{EngineChoice, Store};
-
-#[cfg(feature = "etcd")]
-use crate::engine::etcd::{import, layout::Layout, load, members::Members};
-
-/// Records handed over in one piece.
-const PIECE: usize = 4096;
+use crate::target::{PIECE_RECORDS, Target, TargetError, is_store};
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,45 +52,6 @@ pub enum MigrateError {
     Memory,
 }
 
-/// A store that is being made.
-enum Target {
-    Sled(Box<sled::Import>),
-    #[cfg(feature = "etcd")]
-    Etcd(import::Import),
-}
-
-impl Target {
-    async fn begin(engine: &EngineChoice) -> Result<Target, MigrateError> {
-        match engine {
-            EngineChoice::Sled { directory } => {
-                let import = sled::Import::begin(directory).map_err(MigrateError::Target)?;
-                Ok(Target::Sled(Box::new(import)))
-            }
-            EngineChoice::Memory(_) => Err(MigrateError::Memory),
-            #[cfg(feature = "etcd")]
-            EngineChoice::Etcd(etcd) => {
-                import::Import::begin(etcd).await.map(Target::Etcd).map_err(MigrateError::Target)
-            }
-        }
-    }
-
-    async fn write(&mut self, records: &[Arc<Record>]) -> Result<(), EngineError> {
-        match self {
-            Target::Sled(import) => import.write(records),
-            #[cfg(feature = "etcd")]
-            Target::Etcd(import) => import.write(records).await,
-        }
-    }
-
-    async fn finish(self, revision: Revision) -> Result<(), EngineError> {
-        match self {
-            Target::Sled(import) => import.finish(revision),
-            #[cfg(feature = "etcd")]
-            Target::Etcd(import) => import.finish(revision).await,
-        }
-    }
-}
-
 /// Copies the newest state of one store to a place where there is none yet. No server may use the
 /// source meanwhile: one that did is noticed at the end. Blocks now and then while it writes to disk.
 ///
@@ -110,7 +62,7 @@ pub async fn migrate(
     from: EngineChoice,
     to: &EngineChoice,
 ) -> Result<Migrated, MigrateError> {
-    if !is_there(&from).await? {
+    if !is_store(&from).await.map_err(MigrateError::Source)? {
         return Err(MigrateError::NoSource);
     }
     let source = Store::open(config.clone(), from).map_err(MigrateError::Source)?;
@@ -119,15 +71,37 @@ pub async fn migrate(
     copied
 }
 
+impl From<TargetError> for MigrateError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Prepare(error) => MigrateError::Target(error),
+            TargetError::Memory => MigrateError::Memory,
+        }
+    }
+}
+
 async fn copy(source: &Store, to: &EngineChoice) -> Result<Migrated, MigrateError> {
     let snapshot = source.snapshot(ReadAt::Latest).await.map_err(MigrateError::Read)?;
     let mut target = Target::begin(to).await?;
-    let mut piece = Vec::with_capacity(PIECE);
+    match fill(source, &snapshot, &mut target).await {
+        Ok(migrated) => {
+            target.finish(migrated.revision).await.map_err(MigrateError::Write)?;
+            Ok(migrated)
+        }
+        Err(error) => {
+            target.abandon().await;
+            Err(error)
+        }
+    }
+}
+
+async fn fill(source: &Store, snapshot: &Snapshot, target: &mut Target) -> Result<Migrated, MigrateError> {
+    let mut piece = Vec::with_capacity(PIECE_RECORDS);
     let mut records = 0;
     for record in snapshot.range(&KeyRange::all(), None) {
         piece.push(record.clone());
         records += 1;
-        if piece.len() == PIECE {
+        if piece.len() == PIECE_RECORDS {
             target.write(&piece).await.map_err(MigrateError::Write)?;
             piece.clear();
         }
@@ -138,20 +112,5 @@ async fn copy(source: &Store, to: &EngineChoice) -> Result<Migrated, MigrateErro
     if from != to {
         return Err(MigrateError::Moved { from, to });
     }
-    target.finish(from).await.map_err(MigrateError::Write)?;
     Ok(Migrated { revision: from, records })
-}
-
-/// Whether there is a store; opening one would make it.
-async fn is_there(engine: &EngineChoice) -> Result<bool, MigrateError> {
-    match engine {
-        EngineChoice::Sled { directory } => directory::is_store(directory).map_err(MigrateError::Source),
-        EngineChoice::Memory(_) => Ok(true),
-        #[cfg(feature = "etcd")]
-        EngineChoice::Etcd(etcd) => {
-            let members = Members::new(etcd).map_err(|error| MigrateError::Source(error.into()))?;
-            let found = load::find(&members, &Layout::new(&etcd.prefix)).await;
-            found.map(|line| line.is_some()).map_err(MigrateError::Source)
-        }
-    }
 }

@@ -1,13 +1,15 @@
 //! Shared: what the committer publishes and every reader sees.
 //! The only meeting place of the writing and the reading side; no lock is held across either.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 
 use crate::engine::Archive;
+use crate::engine::log::locked;
 use crate::revision::Revision;
 use crate::ring::Ring;
 use crate::state::State;
@@ -28,7 +30,7 @@ pub struct Shared {
     /// Bounds the readers of old history.
     pub history_readers: Arc<Semaphore>,
     /// Watches that exist.
-    pub watchers: AtomicUsize,
+    pub watchers: Arc<Watchers>,
     floor: AtomicU64,
 }
 
@@ -47,7 +49,7 @@ impl Shared {
             archive,
             published,
             history_readers: Arc::new(Semaphore::new(MAX_HISTORY_READERS)),
-            watchers: AtomicUsize::new(0),
+            watchers: Arc::default(),
             floor: AtomicU64::new(oldest.get()),
         }
     }
@@ -67,5 +69,52 @@ impl Shared {
         let to = to.min(self.current());
         let before = self.floor.fetch_max(to.get(), Ordering::AcqRel);
         Revision::new(before.max(to.get()))
+    }
+}
+
+/// The watches that exist, and how far each has delivered. Its lock is taken when one comes, goes, or is counted.
+#[derive(Default)]
+pub struct Watchers {
+    seats: Mutex<HashMap<u64, Arc<AtomicU64>>>,
+    named: AtomicU64,
+}
+
+impl Watchers {
+    /// A seat for a watch that has delivered everything up to `position`.
+    pub fn sit(self: &Arc<Self>, position: Revision) -> Seat {
+        let number = self.named.fetch_add(1, Ordering::Relaxed);
+        let position = Arc::new(AtomicU64::new(position.get()));
+        locked(&self.seats).insert(number, position.clone());
+        Seat { watchers: self.clone(), number, position }
+    }
+
+    /// How many there are, how many have not delivered everything up to `current`, and how many revisions the slowest
+    /// of them is behind.
+    pub fn count(&self, current: Revision) -> (u64, u64, u64) {
+        let seats = locked(&self.seats);
+        let behind = seats.values().map(|at| current.get().saturating_sub(at.load(Ordering::Relaxed)));
+        let (late, slowest) =
+            behind.fold((0, 0), |(late, slowest), by| (late + u64::from(by > 0), by.max(slowest)));
+        (seats.len() as u64, late, slowest)
+    }
+}
+
+/// One watch among all; gone when dropped.
+pub struct Seat {
+    watchers: Arc<Watchers>,
+    number: u64,
+    position: Arc<AtomicU64>,
+}
+
+impl Seat {
+    /// Notes how far the watch has delivered.
+    pub fn moved(&self, position: Revision) {
+        self.position.store(position.get(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        locked(&self.watchers.seats).remove(&self.number);
     }
 }

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -68,8 +67,16 @@ pub struct Stats {
     pub current: Revision,
     /// Watches that exist.
     pub watchers: u64,
+    /// Those of them that have not delivered everything up to the newest revision.
+    pub watchers_behind: u64,
+    /// How many revisions the slowest watch is behind.
+    pub watch_lag: u64,
     /// Bytes of history kept by the engine.
     pub log_bytes: u64,
+    /// Bytes that the engine takes of its disk, reserve and all; `None` where that is not this machine's.
+    pub disk_bytes: Option<u64>,
+    /// Bytes that are free on that disk.
+    pub disk_available: Option<u64>,
 }
 
 impl Store {
@@ -270,17 +277,23 @@ impl Store {
         self.shared.oldest()
     }
 
-    /// Figures of the store at this moment.
+    /// Figures of the store at this moment. Looks at the files' sizes.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let state = self.shared.state.load();
+        let (watchers, watchers_behind, watch_lag) = self.shared.watchers.count(state.revision);
+        let disk = self.shared.archive.disk_usage();
         Stats {
             keys: state.records.len() as u64,
             bytes: state.bytes,
             oldest: self.shared.oldest(),
             current: state.revision,
-            watchers: self.shared.watchers.load(Ordering::Relaxed) as u64,
+            watchers,
+            watchers_behind,
+            watch_lag,
             log_bytes: self.shared.archive.log_bytes(),
+            disk_bytes: disk.map(|disk| disk.used),
+            disk_available: disk.map(|disk| disk.available),
         }
     }
 

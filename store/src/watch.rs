@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 
@@ -16,7 +15,7 @@ use crate::engine::HistoryReader;
 use crate::error::{EngineError, WatchError};
 use crate::key::KeyRange;
 use crate::revision::Revision;
-use crate::shared::Shared;
+use crate::shared::{Seat, Shared};
 use crate::snapshot::Snapshot;
 use crate::txn::Transaction;
 
@@ -65,6 +64,7 @@ pub struct Watch {
     fetched: Option<Fetched>,
     fetching: Option<Fetching>,
     ended: Option<WatchError>,
+    seat: Seat,
 }
 
 /// Transactions in range read from history, and the revision that is delivered when they are.
@@ -95,7 +95,7 @@ impl Watch {
             }
         };
         let published = shared.published.clone();
-        shared.watchers.fetch_add(1, Ordering::Relaxed);
+        let seat = shared.watchers.sit(position);
         Ok(Watch {
             shared,
             published,
@@ -107,6 +107,7 @@ impl Watch {
             fetched: None,
             fetching: None,
             ended: None,
+            seat,
         })
     }
 
@@ -162,19 +163,25 @@ impl Watch {
         if let Some(error) = &self.ended {
             return Err(error.clone());
         }
+        let item = self.take_next();
+        self.seat.moved(self.position);
+        Ok(item)
+    }
+
+    fn take_next(&mut self) -> Option<WatchItem> {
         if let Some(snapshot) = self.initial.take() {
-            return Ok(Some(WatchItem::Initial(snapshot)));
+            return Some(WatchItem::Initial(snapshot));
         }
         if let Some(transaction) = self.take_fetched().or_else(|| self.take_from_ring()) {
             self.passed = 0;
-            return Ok(Some(WatchItem::Transaction(transaction)));
+            return Some(WatchItem::Transaction(transaction));
         }
         if self.announce.is_some_and(|revision| self.position >= revision) || self.passed >= PROGRESS_EVERY {
             self.announce = self.announce.filter(|revision| self.position < *revision);
             self.passed = 0;
-            return Ok(Some(WatchItem::Progress(self.position)));
+            return Some(WatchItem::Progress(self.position));
         }
-        Ok(None)
+        None
     }
 
     fn is_behind(&self) -> bool {
@@ -234,12 +241,6 @@ impl Watch {
     fn end(&mut self, error: WatchError) -> WatchError {
         self.ended = Some(error.clone());
         error
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.shared.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

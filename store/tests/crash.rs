@@ -245,6 +245,8 @@ async fn a_flipped_bit_is_found_and_named() {
                 assert_eq!(error.class(), Class::Corrupt);
                 let EngineError::Corrupt { file, offset, .. } = &error else { continue };
                 assert_eq!((file, *offset), (name, byte / 512 * 512), "{error}");
+                let text = error.to_string();
+                assert!(byte < 512 || text.contains("of it is flipped") && text.contains("key k"), "{text}");
             }
             other => panic!("byte {byte}: {other:?}"),
         }
@@ -284,17 +286,15 @@ async fn damage_never_passes_for_data() {
             Err(OpenError::Engine(EngineError::Corrupt { .. })) => "reported",
             Err(other) => panic!("byte {byte}: {other}"),
             Ok(store) => {
-                let have = records(&latest(&store).await);
-                let lost_last = store.current_revision().next() == current;
+                assert_eq!(store.current_revision(), current, "byte {byte}: taken for torn");
+                assert_eq!(records(&latest(&store).await), want, "byte {byte}");
                 store.close().await;
-                // Only the very last frame may pass for one that was torn before it was acknowledged.
-                assert!(have == want || lost_last, "byte {byte}");
-                if lost_last { "taken for torn" } else { "padding" }
+                "padding"
             }
         };
         *outcomes.entry(outcome).or_default() += 1;
     }
-    assert!(outcomes["reported"] > outcomes.get("taken for torn").copied().unwrap_or(0), "{outcomes:?}");
+    assert!(outcomes["reported"] > 10, "{outcomes:?}");
 }
 
 #[tokio::test]

@@ -43,6 +43,9 @@ pub enum CliError {
     /// Output or a local file.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// Something on this machine.
+    #[error(transparent)]
+    Local(Box<dyn std::error::Error + Send + Sync>),
     /// An error that is about a manifest or a name, told with it.
     #[error("{about}: {error}")]
     About {
@@ -161,7 +164,7 @@ fn of(origin: &str) -> String {
 }
 
 /// An error with its causes, in one line.
-fn chain(error: &CliError) -> String {
+pub fn chain(error: &CliError) -> String {
     let mut text = error.to_string();
     let mut at = std::error::Error::source(error);
     for _ in 0..MAX_CAUSES {

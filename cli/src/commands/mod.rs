@@ -297,7 +297,8 @@ async fn version(before: ConnectionArgs, with: With<api::VersionArgs>) -> ExitCo
     }
 }
 
-fn finish(origin: &str, outcome: CliResult) -> ExitCode {
+/// Says what went wrong, and picks the exit code. `origin` is where the address of the server came from.
+pub fn finish(origin: &str, outcome: CliResult) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -105,7 +105,8 @@ fn hint(error: &OpenError) -> &'static str {
             " (it was left as it is; use the version that wrote it or a newer one, or another directory)"
         }
         OpenError::Engine(error) if error.class() == Class::Corrupt => {
-            " (it was left as it is; restore a backup of the directory, or begin anew in another one)"
+            " (it was left as it is: `strata store verify DIRECTORY` tells all that is damaged, and `strata store restore \
+              BACKUP --to NEW-DIRECTORY` makes a store of a backup)"
         }
         _ => "",
     }

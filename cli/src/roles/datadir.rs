@@ -143,6 +143,11 @@ impl Layout {
         self.root.join("node")
     }
 
+    /// Whether `strata up` has made a data directory there.
+    pub fn is_there(&self) -> bool {
+        self.marker().is_file()
+    }
+
     fn marker(&self) -> PathBuf {
         self.root.join("strata.json")
     }

@@ -1,6 +1,6 @@
 //! The processes of the platform, one subcommand each. Every role builds its own runtime and owns all of its flags: the
-//! connection flags of the resource commands are not among them, so any name and letter is free here. Knows nothing of
-//! the resource commands.
+//! connection flags of the resource commands are not among them, so any name and letter is free here; only work on a
+//! store may be work with its server, and takes them. Knows nothing of the resource commands.
 
 mod exit;
 
@@ -47,6 +47,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use crate::commands::connection::ConnectionArgs;
+
 /// The roles; `main` flattens them into the top level of the command tree.
 #[derive(Debug, Subcommand)]
 pub enum RoleCommand {
@@ -58,7 +60,7 @@ pub enum RoleCommand {
     Controller(controller::ControllerArgs),
     /// Run the node agent alone
     Node(node::NodeArgs),
-    /// Work on the data of an API server that does not run
+    /// Back up, restore, verify, compact and measure the data behind an API server
     Store(store::StoreArgs),
     /// Supervise one container; the node agent starts it
     #[command(hide = true)]
@@ -75,14 +77,15 @@ pub struct ShimArgs {
     words: Vec<OsString>,
 }
 
-/// Runs a role to its end. The code is that of the process.
-pub fn run(role: RoleCommand) -> ExitCode {
+/// Runs a role to its end. The code is that of the process. `before` are the connection flags that stood before the
+/// command; only work on a server's store has any use for them.
+pub fn run(before: ConnectionArgs, role: RoleCommand) -> ExitCode {
     match role {
         RoleCommand::Up(args) => up::run(args),
         RoleCommand::Apiserver(args) => apiserver::run(args),
         RoleCommand::Controller(args) => controller::run(args),
         RoleCommand::Node(args) => node::run(args),
-        RoleCommand::Store(args) => store::run(args),
+        RoleCommand::Store(args) => store::run(before, args),
         RoleCommand::Shim(args) => strata_stack::node::shim::main(args.words),
         RoleCommand::ServeHttp(args) => serve_http::run(args),
     }

@@ -21,8 +21,8 @@ use crate::connect::{Channels, MAX_MESSAGE, SetupError};
 use crate::error::ClientError;
 use crate::fence::Fence;
 use crate::options::{
-    DeleteOptions, Deleted, GetOptions, List, ListOptions, LogOptions, Patch, Projection, StoreStatus,
-    Version, WriteOptions, Written,
+    Compaction, DeleteOptions, Deleted, GetOptions, List, ListOptions, LogOptions, Patch, Projection,
+    StoreStatus, Version, WriteOptions, Written,
 };
 
 /// Most bytes of a cause that are sent.
@@ -363,14 +363,49 @@ impl Client {
             bytes: s.bytes,
             log_bytes: s.log_bytes,
             watchers: s.watchers,
+            watchers_behind: s.watchers_behind,
+            watch_lag: s.watch_lag,
+            disk_bytes: s.disk_bytes,
+            disk_available_bytes: s.disk_available_bytes,
+            oldest_time: s.oldest_time,
         })
     }
 
-    /// Drops history below a revision; answers the oldest that remains.
-    pub async fn compact(&self, revision: u64) -> Result<u64, ClientError> {
+    /// Drops old history; answers the oldest revision that remains.
+    pub async fn compact(&self, which: Compaction) -> Result<u64, ClientError> {
         let mut maintenance = MaintenanceClient::new(self.channels.next());
-        let message = self.request(v1::CompactRequest { revision });
+        let message = match which {
+            Compaction::Below(revision) => v1::CompactRequest { revision, older_than_seconds: 0 },
+            Compaction::OlderThanSeconds(seconds) => {
+                v1::CompactRequest { revision: 0, older_than_seconds: seconds }
+            }
+        };
+        let message = self.request(message);
         Ok(self.answer("compact", maintenance.compact(message)).await?.oldest_revision)
+    }
+
+    /// Begins a backup of the whole store at its newest revision. The time limit is that of its first answer alone.
+    pub async fn backup(&self) -> Result<Backup, ClientError> {
+        let mut maintenance = MaintenanceClient::new(self.channels.next());
+        let message = self.open_request(v1::BackupRequest {});
+        let chunks = self.answer("backup", maintenance.backup(message)).await?;
+        Ok(Backup { chunks, server: self.channels.server.clone() })
+    }
+}
+
+/// A backup, piece by piece. Only its reader can tell whether it is whole.
+pub struct Backup {
+    chunks: Streaming<v1::BackupChunk>,
+    server: Arc<str>,
+}
+
+impl Backup {
+    /// The next bytes; `None` where the server has said everything.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        match self.chunks.message().await {
+            Ok(chunk) => Ok(chunk.map(|chunk| chunk.data)),
+            Err(error) => Err(ClientError::from_rpc(&self.server, error)),
+        }
     }
 }
 

@@ -189,7 +189,7 @@ pub struct Version {
 }
 
 /// What the store behind a server says of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {
     /// The newest revision.
     pub revision: u64,
@@ -203,4 +203,23 @@ pub struct StoreStatus {
     pub log_bytes: u64,
     /// Open watches.
     pub watchers: u64,
+    /// Watches that have not delivered everything yet.
+    pub watchers_behind: u64,
+    /// How many revisions the slowest watch is behind.
+    pub watch_lag: u64,
+    /// Bytes that the store takes of the server's disk; 0 where it is not there.
+    pub disk_bytes: u64,
+    /// Bytes that are free on that disk; 0 where the store is not there.
+    pub disk_available_bytes: u64,
+    /// When the oldest kept revision was made, RFC 3339; empty where that is not known.
+    pub oldest_time: String,
+}
+
+/// Which history is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// What came before this revision.
+    Below(u64),
+    /// What was superseded longer ago than so many seconds, by the server's clock.
+    OlderThanSeconds(u64),
 }

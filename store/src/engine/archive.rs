@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use crate::config::Config;
 use crate::engine::checkpoint::{self, Checkpoint, Mark, Marker};
 use crate::engine::disk::Disk;
-use crate::engine::log::{Log, LogWriter, Sizes, locked};
+use crate::engine::log::{CHECKPOINT_MARGIN_BYTES, Log, LogWriter, Sizes, locked};
 use crate::engine::recovery::{RecentLimits, open_segments, recover};
 use crate::engine::segment::io_error;
-use crate::engine::{Archive, HistoryReader, Opened, Pressure};
+use crate::engine::{Archive, DiskUsage, HistoryReader, Opened, Pressure};
 use crate::error::EngineError;
 use crate::key::Key;
 use crate::revision::Revision;
@@ -24,8 +24,6 @@ const LEAF_RECORDS: u64 = 64;
 /// The checkpoint waits until this share of the state was logged anew: keys changed here and there make it write nearly
 /// everything, which must not cost more than the logging did.
 const STATE_SHARE: u64 = 2;
-/// Room that a checkpoint wants beside the records.
-const CHECKPOINT_MARGIN_BYTES: u64 = 64 << 10;
 
 /// The shared half.
 struct LogArchive {
@@ -192,6 +190,17 @@ impl Archive for LogArchive {
 
     fn log_bytes(&self) -> u64 {
         self.log.bytes()
+    }
+
+    fn disk_usage(&self) -> Option<DiskUsage> {
+        let disk = self.log.disk();
+        match (disk.used(), disk.available()) {
+            (Ok(used), Ok(available)) => Some(DiskUsage { used, available }),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::warn!(%error, "the size of the store's files cannot be told");
+                None
+            }
+        }
     }
 
     fn close(&self, _state: &State, floor: Revision) {

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::engine::codec::{self, Decoder};
-use crate::engine::disk::{Disk, DiskFile};
-use crate::engine::frame::{self, ALIGN, HEADER_BYTES, Header, Kind};
-use crate::engine::segment::io_error;
+use crate::engine::disk::Disk;
+use crate::engine::flip::{self, Flip};
+use crate::engine::slots::Slots;
 use crate::error::EngineError;
 use crate::key::Key;
 use crate::record::Record;
@@ -53,7 +53,8 @@ fn sealed(key: &[u8], payload: &[u8]) -> Vec<u8> {
 
 fn unsealed<'a>(key: &[u8], value: &'a [u8]) -> Result<&'a [u8], EngineError> {
     let corrupt = |what: &str| {
-        let file = format!("checkpoint key \"{}\"", key.escape_ascii());
+        let name = key.strip_prefix(&[RECORD_PREFIX]).unwrap_or(key);
+        let file = format!("the checkpoint's record of key {}", name.escape_ascii());
         EngineError::Corrupt { file, offset: 0, what: what.to_owned() }
     };
     let Some((&[version, a, b, c, d], payload)) = value.split_first_chunk::<5>() else {
@@ -62,10 +63,29 @@ fn unsealed<'a>(key: &[u8], value: &'a [u8]) -> Result<&'a [u8], EngineError> {
     if version != VALUE_VERSION {
         return Err(corrupt("the value has an unknown version"));
     }
-    if checksum(key, payload) != u32::from_le_bytes([a, b, c, d]) {
-        return Err(corrupt("the checksum is wrong"));
+    let (stored, found) = (u32::from_le_bytes([a, b, c, d]), checksum(key, payload));
+    if stored != found {
+        return Err(corrupt(&format!("the checksum is wrong{}", explained(key, payload, stored, found))));
     }
     Ok(payload)
+}
+
+/// Which bit of a damaged record is flipped, and of which revision it is, where that can be told.
+fn explained(key: &[u8], payload: &[u8], stored: u32, found: u32) -> String {
+    let mut payload = payload.to_vec();
+    let told = match flip::find(payload.len(), stored, found) {
+        Some(Flip::Bit(bit)) => {
+            payload[bit / 8] ^= 1 << (bit % 8);
+            format!("bit {} of byte {} is flipped", bit % 8, bit / 8)
+        }
+        Some(Flip::Checksum) => "a bit of the checksum itself is flipped".to_owned(),
+        None => return ": more than one bit is wrong".to_owned(),
+    };
+    let record = Decoder::new(&payload).stored(Key::from(key));
+    record.map_or_else(
+        |_| format!(": {told}"),
+        |record| format!(": {told}, in the value of revision {}", record.modified),
+    )
 }
 
 fn checksum(key: &[u8], payload: &[u8]) -> u32 {
@@ -121,6 +141,31 @@ pub fn keys(checkpoint: &mut dyn Checkpoint) -> Result<Vec<Key>, EngineError> {
     Ok(keys)
 }
 
+/// Reads all records of a checkpoint and tells those that are damaged; gives how many are not.
+pub fn inspect(checkpoint: &mut dyn Checkpoint, damage: &mut dyn FnMut(EngineError)) -> u64 {
+    let (mut count, mut last) = (0, None);
+    let read = checkpoint.visit(&mut |name, value| {
+        let Some(key) = name.strip_prefix(&[RECORD_PREFIX]) else { return Ok(()) };
+        match unsealed(name, value) {
+            Ok(_) => count += 1,
+            Err(error) => damage(error),
+        }
+        last = Some(Key::from(key));
+        Ok(())
+    });
+    if let Err(error) = read {
+        let place = last.map_or_else(|| "at its first key".to_owned(), |key| format!("after key {key}"));
+        let mut what = format!("it cannot be read {place}");
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            what.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        damage(EngineError::Corrupt { file: "checkpoint".to_owned(), offset: 0, what });
+    }
+    count
+}
+
 /// The state of a checkpoint, to be made whole by the log after `marked`.
 ///
 /// # Errors
@@ -135,7 +180,7 @@ pub fn load(checkpoint: &mut dyn Checkpoint, marked: Revision) -> Result<State, 
             let payload = unsealed(name, value)?;
             let record =
                 Decoder::new(payload).stored(Key::from(key)).map_err(|what| EngineError::Corrupt {
-                    file: format!("checkpoint key {}", Key::from(key)),
+                    file: format!("the checkpoint's record of key {}", Key::from(key)),
                     offset: 0,
                     what: what.to_owned(),
                 })?;
@@ -151,10 +196,10 @@ pub fn load(checkpoint: &mut dyn Checkpoint, marked: Revision) -> Result<State, 
     Ok(state)
 }
 
+/// Name of the folder that the checkpoint is in, where it is in one.
+pub const FOLDER: &str = "sled";
 /// Name of the marker's file.
-const MARKER: &str = "checkpoint";
-/// Name of the marker's file while it is made.
-const MARKER_NEW: &str = "checkpoint.new";
+pub const MARKER: &str = "checkpoint";
 
 /// What the marker says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,73 +210,25 @@ pub struct Mark {
     pub floor: Revision,
 }
 
-/// The marker: two slots written in turn, so that a torn write leaves the one before.
-#[derive(Default)]
-pub struct Marker {
-    file: Option<Arc<dyn DiskFile>>,
-    generation: u64,
-}
+/// The marker.
+pub struct Marker(Slots);
 
 impl Marker {
     /// Reads the marker of a disk.
     ///
     /// # Errors
-    /// `Corrupt` if there is a file but neither slot is valid.
+    /// `Corrupt` if there is a file but nothing valid in it.
     pub fn open(disk: &dyn Disk, files: &[String]) -> Result<(Marker, Mark), EngineError> {
-        if !files.iter().any(|name| name == MARKER) {
-            return Ok((Marker::default(), Mark::default()));
-        }
-        let file = disk.open(MARKER).map_err(|error| io_error("open", MARKER, error))?;
-        let mut newest: Option<(u64, Mark)> = None;
-        for slot in 0..2 {
-            let found = read_slot(file.as_ref(), slot)?;
-            newest = newest.into_iter().chain(found).max_by_key(|(generation, _)| *generation);
-        }
-        let Some((generation, mark)) = newest else {
-            let what = "neither slot is valid".to_owned();
-            return Err(EngineError::Corrupt { file: MARKER.to_owned(), offset: 0, what });
-        };
-        Ok((Marker { file: Some(file), generation }, mark))
+        let (slots, said) = Slots::open(disk, files, MARKER)?;
+        let (revision, floor) = said.unwrap_or_default();
+        Ok((Marker(slots), Mark { revision: Revision::new(revision), floor: Revision::new(floor) }))
     }
 
     /// Makes a mark durable.
+    ///
+    /// # Errors
+    /// It may or may not be.
     pub fn write(&mut self, disk: &dyn Disk, mark: Mark) -> Result<(), EngineError> {
-        let generation = self.generation + 1;
-        let offset = generation % 2 * ALIGN;
-        let mut bytes = Vec::new();
-        let start = frame::begin(&mut bytes);
-        codec::put_number(&mut bytes, generation);
-        codec::put_number(&mut bytes, mark.floor.get());
-        frame::finish(&mut bytes, start, Kind::Checkpoint, (0, offset), mark.revision.get(), 1);
-        let put = |file: &dyn DiskFile| {
-            file.write_at(&bytes, offset).map_err(|error| io_error("write", MARKER, error))?;
-            file.sync().map_err(|error| io_error("sync", MARKER, error))
-        };
-        match &self.file {
-            Some(file) => put(file.as_ref())?,
-            None => {
-                let file = disk.create(MARKER_NEW, 2 * ALIGN);
-                let file = file.map_err(|error| io_error("create", MARKER_NEW, error))?;
-                put(file.as_ref())?;
-                disk.rename(MARKER_NEW, MARKER).map_err(|error| io_error("rename", MARKER, error))?;
-                disk.sync().map_err(|error| io_error("sync", MARKER, error))?;
-                self.file = Some(file);
-            }
-        }
-        self.generation = generation;
-        Ok(())
+        self.0.write(disk, (mark.revision.get(), mark.floor.get()))
     }
-}
-
-fn read_slot(file: &dyn DiskFile, slot: u64) -> Result<Option<(u64, Mark)>, EngineError> {
-    let offset = slot * ALIGN;
-    let mut bytes = vec![0; ALIGN as usize];
-    file.read_at(&mut bytes, offset).map_err(|error| io_error("read", MARKER, error))?;
-    let header = Header::read(&bytes).filter(|header| header.kind == Kind::Checkpoint);
-    let Some(header) = header.filter(|header| frame::is_intact(header, &bytes, (0, offset))) else {
-        return Ok(None);
-    };
-    let mut decoder = Decoder::new(&bytes[HEADER_BYTES..]);
-    let (Ok(generation), Ok(floor)) = (decoder.number(), decoder.revision()) else { return Ok(None) };
-    Ok(Some((generation, Mark { revision: Revision::new(header.first), floor })))
 }

@@ -162,6 +162,11 @@ impl<'a> Decoder<'a> {
         Ok(Record::new(key, Bytes::copy_from_slice(self.bytes()?), created, modified))
     }
 
+    /// Bytes that were not read yet.
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// A transaction, which has this revision; `known` moves on with it.
     pub fn transaction(&mut self, revision: Revision, known: &mut Known) -> Result<Transaction, Malformed> {
         let time = time(self.number()?)?;
@@ -201,4 +206,52 @@ impl<'a> Decoder<'a> {
         };
         Ok(Change { key, record, previous })
     }
+}
+
+/// A record that bytes name, for messages about damage: its key and revision, and where in the bytes it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The key.
+    pub key: Key,
+    /// The revision at which it was stored or deleted.
+    pub revision: Revision,
+    /// Offset after it.
+    pub end: usize,
+}
+
+/// The changes that a group of so many transactions names, as far as it can be read, and whether that is all of it.
+pub fn parts_of_group(payload: &[u8], first: Revision, count: u32) -> (Vec<Part>, bool) {
+    let (mut decoder, mut parts, mut revision) = (Decoder::new(payload), Vec::new(), first);
+    let mut read = |decoder: &mut Decoder<'_>| -> Result<(), Malformed> {
+        for _ in 0..count {
+            time(decoder.number()?)?;
+            decoder.bytes()?;
+            for _ in 0..decoder.number()? {
+                let tag = decoder.byte()?;
+                let key = Key::from(decoder.bytes()?);
+                if tag & 3 == PUT {
+                    decoder.bytes()?;
+                }
+                if tag & !3 == PREVIOUS_INLINE {
+                    decoder.stored(key.clone())?;
+                }
+                parts.push(Part { key, revision, end: payload.len() - decoder.left() });
+            }
+            revision = revision.next();
+        }
+        Ok(())
+    };
+    let is_whole = read(&mut decoder).is_ok() && decoder.is_done();
+    (parts, is_whole)
+}
+
+/// The records that a part of a base names, as far as it can be read, and whether that is all of it.
+pub fn parts_of_base(payload: &[u8], count: u32) -> (Vec<Part>, bool) {
+    let (mut decoder, mut parts) = (Decoder::new(payload), Vec::new());
+    for _ in 0..count {
+        let Ok(record) = decoder.record() else { return (parts, false) };
+        let end = payload.len() - decoder.left();
+        parts.push(Part { key: record.key, revision: record.modified, end });
+    }
+    (parts, decoder.is_done())
 }

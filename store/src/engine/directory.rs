@@ -1,9 +1,9 @@
 //! Directory: the log's disk on a real file system, its lock, and the file that names its format.
 //! Knows nothing of what the other files hold.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ use crate::error::{EngineError, OpenError};
 
 /// Newest format of a data directory that this program reads and the one that it writes.
 pub const FORMAT: u32 = 1;
+
+/// Bytes of what a file system calls a block in its answers.
+const BLOCK_BYTES: u64 = 512;
 
 const FORMAT_FILE: &str = "format";
 const FORMAT_NEW: &str = "format.new";
@@ -55,8 +58,8 @@ pub fn prepare(path: &Path) -> Result<(Directory, Lock), OpenError> {
     claim(path)
 }
 
-/// As `prepare`, for an import: the directory must hold nothing, and is no store before
-/// [`finish_import`].
+/// As `prepare`, for an import: the directory must hold nothing but an import that did not finish, which goes; and it is
+/// no store before [`finish_import`].
 ///
 /// # Errors
 /// As `prepare`; `Directory` if there is something.
@@ -64,13 +67,30 @@ pub fn prepare_import(path: &Path) -> Result<(Directory, Lock), OpenError> {
     let failed = |action: &'static str| {
         move |source: io::Error| OpenError::Directory { action, path: path.to_owned(), source }
     };
-    fs::create_dir_all(path).map_err(failed("creation"))?;
-    if fs::read_dir(path).map_err(failed("reading"))?.next().is_some() {
+    create(path).map_err(failed("creation"))?;
+    let is_unfinished = path.join(IMPORTING_FILE).exists();
+    if !is_unfinished && fs::read_dir(path).map_err(failed("reading"))?.next().is_some() {
         let source = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "an import needs an empty directory");
         return Err(failed("import")(source));
     }
     File::create(path.join(IMPORTING_FILE)).and_then(|file| file.sync_all()).map_err(failed("writing"))?;
-    claim(path)
+    let lock = lock(path)?;
+    let directory = Directory { path: path.to_owned() };
+    if is_unfinished {
+        directory.clear(&[LOCK_FILE, IMPORTING_FILE]).map_err(failed("clearing"))?;
+    }
+    write_format(&directory).map_err(failed("writing"))?;
+    Ok((directory, lock))
+}
+
+/// Takes away an import that is not to be finished, with its directory if the import made that.
+///
+/// # Errors
+/// Something could not be removed; it is no store all the same.
+pub fn discard_import(directory: &Directory, is_new: bool) -> io::Result<()> {
+    directory.clear(&[IMPORTING_FILE])?;
+    directory.remove(IMPORTING_FILE)?;
+    if is_new { fs::remove_dir(&directory.path) } else { directory.sync() }
 }
 
 /// Makes what was imported a store.
@@ -97,20 +117,32 @@ fn claim(path: &Path) -> Result<(Directory, Lock), OpenError> {
     };
     let existing = read_format(path)?;
     if existing.is_none() {
-        fs::create_dir_all(path).map_err(failed("creation"))?;
+        create(path).map_err(failed("creation"))?;
     }
-    let lock = OpenOptions::new().create(true).write(true).truncate(false).open(path.join(LOCK_FILE));
-    let lock = lock.map_err(failed("opening"))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => return Err(failed("locking")(error)),
-    }
+    let lock = lock(path)?;
     let directory = Directory { path: path.to_owned() };
     if read_format(path)?.is_none() {
         write_format(&directory).map_err(failed("writing"))?;
     }
-    Ok((directory, Lock(lock)))
+    Ok((directory, lock))
+}
+
+/// Creates a directory that is nobody else's to read.
+fn create(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn lock(path: &Path) -> Result<Lock, OpenError> {
+    let failed = |action: &'static str| {
+        move |source: io::Error| OpenError::Directory { action, path: path.to_owned(), source }
+    };
+    let lock = OpenOptions::new().create(true).write(true).truncate(false).open(path.join(LOCK_FILE));
+    let lock = lock.map_err(failed("opening"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Lock(lock)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(failed("locking")(error)),
+    }
 }
 
 /// The format of a data directory, `None` if it is new.
@@ -144,6 +176,21 @@ fn write_format(directory: &Directory) -> io::Result<()> {
     match directory.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
+    }
+}
+
+impl Directory {
+    /// Removes everything but the files of these names.
+    fn clear(&self, kept: &[&str]) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if kept.iter().any(|kept| entry.file_name() == *kept) {
+                continue;
+            }
+            let is_folder = entry.file_type()?.is_dir();
+            if is_folder { fs::remove_dir_all(entry.path())? } else { fs::remove_file(entry.path())? }
+        }
+        Ok(())
     }
 }
 
@@ -187,6 +234,10 @@ impl Disk for Directory {
         fs::remove_file(self.path.join(name))
     }
 
+    fn used(&self) -> io::Result<u64> {
+        used(&self.path)
+    }
+
     fn available(&self) -> io::Result<u64> {
         let figures = rustix::fs::statvfs(&self.path)?;
         Ok(figures.f_bavail.saturating_mul(figures.f_frsize))
@@ -195,6 +246,24 @@ impl Disk for Directory {
     fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
     }
+}
+
+/// Bytes that a folder's files take. One that goes meanwhile does not count.
+fn used(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = match entry.metadata() {
+            Ok(found) if found.is_dir() => used(&entry.path()),
+            Ok(found) => Ok(found.blocks() * BLOCK_BYTES),
+            Err(error) => Err(error),
+        };
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => bytes += other?,
+        }
+    }
+    Ok(bytes)
 }
 
 struct OpenFile {

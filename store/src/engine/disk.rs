@@ -25,6 +25,9 @@ pub trait Disk: Send + Sync {
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
+    /// Bytes that all files take.
+    fn used(&self) -> io::Result<u64>;
+
     /// Bytes that new files may still take, about.
     fn available(&self) -> io::Result<u64>;
 

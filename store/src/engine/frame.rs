@@ -51,6 +51,11 @@ impl Header {
         span(self.length as usize)
     }
 
+    /// The checksum that it names.
+    pub fn checksum(&self) -> u32 {
+        self.crc
+    }
+
     /// Reads a header from the first bytes of a frame.
     pub fn read(bytes: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
@@ -104,7 +109,8 @@ pub fn is_intact(header: &Header, bytes: &[u8], place: (u64, u64)) -> bool {
     whole.is_some_and(|whole| checksum(whole, place) == header.crc)
 }
 
-fn checksum(frame: &[u8], (segment, offset): (u64, u64)) -> u32 {
+/// The checksum of a frame's header and payload at that place, whatever its header says.
+pub fn checksum(frame: &[u8], (segment, offset): (u64, u64)) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&segment.to_le_bytes());
     hasher.update(&offset.to_le_bytes());

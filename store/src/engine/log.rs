@@ -12,6 +12,7 @@ use crate::engine::codec;
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::frame::{self, ALIGN, Kind};
 use crate::engine::segment::{Segment, SegmentReader, Title, file_name, io_error, opening};
+use crate::engine::slots::Slots;
 use crate::engine::{Engine, Group, HistoryReader, Pressure};
 use crate::error::{Class, EngineError};
 use crate::key::Key;
@@ -24,6 +25,8 @@ pub const RESERVE_SPARES: usize = 2;
 /// Those of the reserve that deletes leave, so that there is room for the checkpoint that lets old
 /// segments go.
 const CHECKPOINT_SPARES: usize = 1;
+/// Room that a checkpoint wants beside the records.
+pub const CHECKPOINT_MARGIN_BYTES: u64 = 64 << 10;
 /// Bytes that a record's numbers and lengths may take beside its key and value, in a base.
 const RECORD_OVERHEAD: u64 = 32;
 
@@ -43,9 +46,21 @@ pub struct Log {
     segments: Mutex<VecDeque<Arc<Segment>>>,
     spares: Mutex<Spares>,
     changed: Mutex<Changed>,
+    newest: Mutex<Slots>,
     floor: AtomicU64,
     covered: AtomicU64,
     state_bytes: AtomicU64,
+}
+
+/// Name of the file that says which segment is the newest, so that one which is gone is missed.
+const NEWEST: &str = "log";
+
+/// The number of the newest segment that a log surely has; `None` if it may have none.
+///
+/// # Errors
+/// `Corrupt` if it cannot be told.
+pub fn newest_of(disk: &dyn Disk, files: &[String]) -> Result<Option<u64>, EngineError> {
+    Slots::open(disk, files, NEWEST).map(|(_, said)| said.map(|(number, _)| number))
 }
 
 #[derive(Default)]
@@ -89,7 +104,9 @@ impl Log {
             spares.files.push((name.clone(), file.length()));
             spares.named = spares.named.max(number + 1);
         }
+        let (newest, _) = Slots::open(disk.as_ref(), files, NEWEST)?;
         Ok(Log {
+            newest: Mutex::new(newest),
             disk,
             sizes,
             segments: Mutex::new(segments),
@@ -294,7 +311,7 @@ impl Log {
             Pressure::Full => (true, 2),
             Pressure::Desperate => (true, 1),
         };
-        if self.room(frees_space)? < share * (self.bytes_uncovered() + length) {
+        if self.room(frees_space)? < share * (self.bytes_uncovered() + length) + CHECKPOINT_MARGIN_BYTES {
             return Err(EngineError::NoSpace { at: self.disk.name(), needed: length });
         }
         if let Some(name) = spare(RESERVE_SPARES) {
@@ -335,6 +352,8 @@ impl Log {
         file.sync().map_err(|error| io_error("sync", &name, error))?;
         self.disk.rename(&name, &named).map_err(|error| io_error("rename", &name, error))?;
         self.disk.sync().map_err(|error| io_error("sync", &named, error))?;
+        // Before anything in it is acknowledged.
+        locked(&self.newest).write(self.disk.as_ref(), (number, 0))?;
         let segment = Segment::begun(title, file, bytes.len() as u64);
         locked(&self.segments).push_back(Arc::new(segment));
         Ok(())

@@ -317,6 +317,10 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn used(&self) -> io::Result<u64> {
+        Ok(self.inner()?.used())
+    }
+
     fn available(&self) -> io::Result<u64> {
         let inner = self.inner()?;
         Ok(inner.room.map_or(u64::MAX, |room| room.saturating_sub(inner.used())))

@@ -9,8 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::engine::Recovered;
-use crate::engine::checkpoint::Mark;
+use crate::engine::checkpoint::{self, Mark};
 use crate::engine::disk::Disk;
+use crate::engine::log::newest_of;
 use crate::engine::segment::{Segment, SegmentReader, file_name, io_error, number_of};
 use crate::error::EngineError;
 use crate::revision::Revision;
@@ -57,7 +58,20 @@ pub fn open_segments(disk: &dyn Disk, files: &[String]) -> Result<VecDeque<Arc<S
         }
         segments.push_back(Arc::new(segment));
     }
-    Ok(segments)
+    let has = |name: &str| files.iter().any(|file| file == name);
+    let newest = segments.back().map_or(0, |segment| segment.title.number);
+    match newest_of(disk, files)?.filter(|number| *number > newest) {
+        Some(number) => Err(EngineError::Corrupt {
+            file: file_name(number),
+            offset: 0,
+            what: "this segment of the log is missing, and what was acknowledged in it".to_owned(),
+        }),
+        None if segments.is_empty() && has(checkpoint::FOLDER) && !has(checkpoint::MARKER) => {
+            let what = "its mark is missing, and so is the log: there was data here".to_owned();
+            Err(EngineError::Corrupt { file: checkpoint::FOLDER.to_owned(), offset: 0, what })
+        }
+        None => Ok(segments),
+    }
 }
 
 /// Recovers the state. `checkpointed` is the revision that the checkpoint surely has, `floor` the oldest
@@ -147,12 +161,27 @@ fn replay(
         state.time = state.time.max(transaction.time);
         recent.push(transaction);
     }
-    if is_last && let Some(later) = segment.has_frame_after(reader.offset())? {
-        let what = format!("there is no valid frame here, but there is one at byte {later}");
-        return Err(segment.corrupt(reader.offset(), what));
+    if is_last {
+        check_end(segment, &reader)?;
     }
     segment.set_end(reader.offset(), last);
     Ok(())
+}
+
+/// Checks that the log ends here because nothing more was written, or not all of it.
+fn check_end(segment: &Segment, reader: &SegmentReader) -> Result<(), EngineError> {
+    if let Some(later) = segment.has_frame_after(reader.offset())? {
+        return Err(
+            reader.damaged(&format!("there is no valid frame here, but there is one at byte {later}"))
+        );
+    }
+    // A write that was torn lacks whole sectors. One bit is decay, of a frame that may have been acknowledged.
+    match segment.flipped(reader.offset(), reader.expected())? {
+        Some(flipped) => {
+            Err(segment.corrupt(reader.offset(), format!("the last frame is not valid: {flipped}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The newest transactions seen, within limits.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::engine::codec::{self, Decoder, Known, Malformed};
+use crate::engine::damage::{self, Expected, Flipped};
 use crate::engine::disk::DiskFile;
 use crate::engine::frame::{self, ALIGN, HEADER_BYTES, Header, Kind};
 use crate::error::EngineError;
@@ -167,8 +168,36 @@ impl Segment {
         EngineError::Corrupt { file: self.name.clone(), offset, what: what.into() }
     }
 
+    /// A damage report of the frame at `offset`, which names what the frame held as well as that can be told.
+    pub fn damaged(&self, offset: u64, expected: Expected, what: &str) -> EngineError {
+        match self.rest(offset) {
+            Ok(bytes) => {
+                let told = damage::explain(&bytes, (self.title.number, offset), expected);
+                self.corrupt(offset, format!("{what}: {told}"))
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// Whether the frame at `offset` is the expected one but for one bit: then it is no write that was torn.
+    pub fn flipped(&self, offset: u64, expected: Expected) -> Result<Option<Flipped>, EngineError> {
+        let rest = self.file.length().saturating_sub(offset);
+        let mut start = vec![0; rest.min(HEADER_BYTES as u64) as usize];
+        self.file.read_at(&mut start, offset).map_err(|error| io_error("read", &self.name, error))?;
+        if !damage::is_plausible(&start, expected) {
+            return Ok(None);
+        }
+        Ok(damage::flipped(&self.rest(offset)?, (self.title.number, offset), expected))
+    }
+
+    fn rest(&self, offset: u64) -> Result<Vec<u8>, EngineError> {
+        let mut bytes = vec![0; self.file.length().saturating_sub(offset) as usize];
+        self.file.read_at(&mut bytes, offset).map_err(|error| io_error("read", &self.name, error))?;
+        Ok(bytes)
+    }
+
     /// The valid frame at `offset`, if there is one: header and payload.
-    fn frame_at(&self, offset: u64, buffer: &mut Vec<u8>) -> Result<Option<Header>, EngineError> {
+    pub fn frame_at(&self, offset: u64, buffer: &mut Vec<u8>) -> Result<Option<Header>, EngineError> {
         let rest = self.file.length().saturating_sub(offset);
         if rest < ALIGN {
             return Ok(None);
@@ -256,7 +285,13 @@ impl SegmentReader {
     fn read_base(&mut self) -> Result<(), EngineError> {
         let header = self.segment.frame_at(self.offset, &mut self.buffer)?;
         let Some(header) = header.filter(|header| header.kind == Kind::Base) else {
-            return Err(self.segment.corrupt(self.offset, "a part of the segment's base is not valid"));
+            let first = Revision::new(self.segment.title.first.get().saturating_sub(1));
+            let expected = Expected { kind: Kind::Base, first: Some(first) };
+            return Err(self.segment.damaged(
+                self.offset,
+                expected,
+                "a part of the segment's base is not valid",
+            ));
         };
         let mut decoder = Decoder::new(&self.buffer[HEADER_BYTES..HEADER_BYTES + header.length as usize]);
         for _ in 0..header.count {
@@ -277,10 +312,20 @@ impl SegmentReader {
                 return Ok(None);
             }
             if !self.read_group()? {
-                return Err(self.segment.corrupt(self.offset, "a transaction group is not valid"));
+                return Err(self.damaged("a group of transactions is not valid"));
             }
         }
         Ok(self.ready.pop_front())
+    }
+
+    /// What the next frame must be.
+    pub fn expected(&self) -> Expected {
+        Expected { kind: Kind::Group, first: Some(self.next) }
+    }
+
+    /// A damage report of the next frame.
+    pub fn damaged(&self, what: &str) -> EngineError {
+        self.segment.damaged(self.offset, self.expected(), what)
     }
 
     /// The next transaction as far as valid frames go; `None` at the first place without one.

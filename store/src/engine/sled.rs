@@ -12,15 +12,14 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use crate::config::Config;
-use crate::engine::checkpoint::{self, Checkpoint, Entry, Visit};
+use crate::engine::checkpoint::{self, Checkpoint, Entry, FOLDER, Visit};
+use crate::engine::inspect::{self, Inspection};
 use crate::engine::segment::io_error;
 use crate::engine::{Opened, archive, directory};
 use crate::error::{EngineError, OpenError};
 use crate::record::Record;
 use crate::revision::Revision;
 
-/// Name of sled's folder.
-const FOLDER: &str = "sled";
 /// Name of the folder in it where sled keeps its metadata, and of the files there.
 const METADATA_FOLDER: &str = "metadata";
 const SNAPSHOT_PREFIX: &str = "snapshot_";
@@ -45,22 +44,36 @@ pub fn open(path: &Path, config: &Config) -> Result<Opened, OpenError> {
     Ok(archive::open(Arc::new(directory), Box::new(checkpoint), Box::new(lock), config)?)
 }
 
+/// Looks at everything in a directory.
+///
+/// # Errors
+/// As `Store::open`, but for damage.
+pub fn inspect(path: &Path) -> Result<Inspection, OpenError> {
+    let (directory, _lock) = directory::prepare(path)?;
+    let mut checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None, broken: None };
+    let found = inspect::inspect(&directory, &mut checkpoint);
+    checkpoint.release();
+    Ok(found?)
+}
+
 /// A directory that is being filled with the state of another store.
 pub struct Import {
     directory: directory::Directory,
     checkpoint: SledCheckpoint,
+    is_new: bool,
     _lock: directory::Lock,
 }
 
 impl Import {
-    /// Begins with an empty or missing directory.
+    /// Begins with an empty or missing directory, or one in which an import did not finish.
     ///
     /// # Errors
     /// As `Store::open`; `Directory` if there is something.
     pub fn begin(path: &Path) -> Result<Import, OpenError> {
+        let is_new = !path.exists();
         let (directory, lock) = directory::prepare_import(path)?;
         let checkpoint = SledCheckpoint { folder: path.join(FOLDER), db: None, broken: None };
-        Ok(Import { directory, checkpoint, _lock: lock })
+        Ok(Import { directory, checkpoint, is_new, _lock: lock })
     }
 
     /// Takes records.
@@ -79,10 +92,20 @@ impl Import {
     pub fn finish(mut self, revision: Revision) -> Result<(), EngineError> {
         self.checkpoint.write(vec![checkpoint::claim(revision)])?;
         self.checkpoint.release();
-        checkpoint::Marker::default()
-            .write(&self.directory, checkpoint::Mark { revision, floor: revision })?;
+        let (mut marker, _) = checkpoint::Marker::open(&self.directory, &[])?;
+        marker.write(&self.directory, checkpoint::Mark { revision, floor: revision })?;
         let finished = directory::finish_import(&self.directory);
         finished.map_err(|error| io_error("finish", directory::IMPORTING_FILE, error))
+    }
+
+    /// Ends: there is nothing.
+    ///
+    /// # Errors
+    /// Something could not be removed.
+    pub fn abandon(mut self) -> Result<(), EngineError> {
+        self.checkpoint.release();
+        let discarded = directory::discard_import(&self.directory, self.is_new);
+        discarded.map_err(|error| io_error("remove", directory::IMPORTING_FILE, error))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::engine::etcd::events::steps;
 use crate::engine::etcd::layout::{Layout, Line};
 use crate::engine::etcd::members::{CallError, Members, Rest};
 use crate::engine::etcd::wire::{COMPACT, CompactionRequest, CompactionResponse, WatchCreateRequest};
-use crate::engine::{Archive, HistoryReader, Pressure};
+use crate::engine::{Archive, DiskUsage, HistoryReader, Pressure};
 use crate::error::EngineError;
 use crate::revision::Revision;
 use crate::state::State;
@@ -88,6 +88,10 @@ impl Archive for EtcdArchive {
 
     fn log_bytes(&self) -> u64 {
         0
+    }
+
+    fn disk_usage(&self) -> Option<DiskUsage> {
+        None
     }
 
     fn close(&self, _state: &State, _floor: Revision) {}

@@ -107,6 +107,21 @@ impl Import {
         if answer.succeeded || is_done { Ok(()) } else { Err(self.disturbed()) }
     }
 
+    /// Ends: there is nothing.
+    ///
+    /// # Errors
+    /// It could not be removed, or somebody else ended the import.
+    pub async fn abandon(self) -> Result<(), EngineError> {
+        let (key, range_end) = self.layout.all();
+        let clear = DeleteRangeRequest { key, range_end, prev_kv: false };
+        let request = TxnRequest {
+            compare: vec![wire::present(self.layout.importing()), wire::absent(self.layout.format())],
+            success: vec![RequestOp { op: Some(Op::Delete(clear)) }],
+            failure: Vec::new(),
+        };
+        if self.call(request).await?.succeeded { Ok(()) } else { Err(self.disturbed()) }
+    }
+
     fn disturbed(&self) -> EngineError {
         let at = format!("etcd prefix {}", self.layout.name());
         EngineError::Refused { at, what: "somebody else writes there".to_owned() }

@@ -1,61 +1,36 @@
-//! Store: work on the data of an API server that does not run. Knows places, not what is kept there.
+//! Place: where a store is or is to be, as a word of a command. Knows nothing of what is done there.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, Subcommand};
-use strata_store::config::Config;
-use strata_store::migrate::migrate;
 use strata_store::store::EngineChoice;
 
-use super::etcd::EtcdAccess;
-use super::shell::{self, Failure, Threads};
-use super::telemetry::LogArgs;
-use crate::output::stdout;
-
-/// The flags of `strata store`.
-#[derive(Clone, Debug, Args)]
-pub struct StoreArgs {
-    #[command(subcommand)]
-    command: StoreCommand,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-enum StoreCommand {
-    /// Copy the data to another place, with every resource version
-    ///
-    /// Places are `sled:DIRECTORY` and `etcd:URL[,URL...][/PREFIX]`. No API server may use the old place meanwhile, and
-    /// the new one must be empty. Resource versions go on where they are, so clients need not know; history is not
-    /// copied, and who asks for it is told that it is gone.
-    Migrate(MigrateArgs),
-}
-
-#[derive(Clone, Debug, Args)]
-struct MigrateArgs {
-    /// Where the data is.
-    #[arg(long, value_name = "PLACE")]
-    from: Place,
-    /// Where it is to be.
-    #[arg(long, value_name = "PLACE")]
-    to: Place,
-    #[command(flatten)]
-    access: EtcdAccess,
-    #[command(flatten)]
-    log: LogArgs,
-}
+use super::super::datadir::Layout;
+use super::super::etcd::EtcdAccess;
+use super::super::files::FileError;
 
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+pub enum Place {
+    /// In a directory of this machine.
     Sled(PathBuf),
-    Etcd { servers: Vec<String>, prefix: Option<String> },
+    /// Below a prefix of an etcd cluster.
+    Etcd {
+        /// Its servers.
+        servers: Vec<String>,
+        /// The prefix, where it is named here.
+        prefix: Option<String>,
+    },
 }
 
 /// Words that are no place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a place is sled:DIRECTORY or etcd:URL[,URL...][/PREFIX], as in etcd:http://127.0.0.1:2379")]
-struct PlaceError;
+#[error(
+    "a place is a directory (sled:DIRECTORY, or a path with a slash in it) or etcd:URL[,URL...][/PREFIX], as in \
+     etcd:http://127.0.0.1:2379"
+)]
+pub struct PlaceError;
 
 impl FromStr for Place {
     type Err = PlaceError;
@@ -74,17 +49,33 @@ impl FromStr for Place {
                 let prefix = last[host..].find('/').map(|at| last.split_off(host + at));
                 Ok(Place::Etcd { servers, prefix: prefix.filter(|prefix| prefix != "/") })
             }
+            _ if text.contains('/') => Ok(Place::Sled(text.into())),
             _ => Err(PlaceError),
         }
     }
 }
 
 impl Place {
-    fn engine(&self, access: &EtcdAccess) -> Result<EngineChoice, Failure> {
+    /// What the store is told of a place where it is.
+    ///
+    /// # Errors
+    /// A certificate cannot be read.
+    pub fn existing(&self, access: &EtcdAccess) -> Result<EngineChoice, FileError> {
+        match self {
+            Place::Sled(directory) => Ok(EngineChoice::Sled { directory: within(directory) }),
+            Place::Etcd { .. } => self.engine(access),
+        }
+    }
+
+    /// What the store is told of this very place.
+    ///
+    /// # Errors
+    /// A certificate cannot be read.
+    pub fn engine(&self, access: &EtcdAccess) -> Result<EngineChoice, FileError> {
         match self {
             Place::Sled(directory) => Ok(EngineChoice::Sled { directory: directory.clone() }),
             Place::Etcd { servers, prefix } => {
-                let mut config = access.config(servers.clone()).map_err(Failure::lasting)?;
+                let mut config = access.config(servers.clone())?;
                 config.prefix = prefix.clone().unwrap_or(config.prefix);
                 Ok(EngineChoice::Etcd(config))
             }
@@ -92,16 +83,19 @@ impl Place {
     }
 }
 
-/// Does the work.
-pub fn run(args: StoreArgs) -> ExitCode {
-    let StoreCommand::Migrate(args) = args.command;
-    let log = args.log.clone();
-    shell::run(&log, Threads::One, move |_stop| async move {
-        let (from, to) = (args.from.engine(&args.access)?, args.to.engine(&args.access)?);
-        let moved = migrate(&Config::default(), from, &to).await.map_err(Failure::passing)?;
-        let told = format!("copied {} records at resource version {}\n", moved.records, moved.revision);
-        stdout::data(&told).map_err(Failure::passing)
-    })
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Sled(directory) => write!(f, "{}", directory.display()),
+            Place::Etcd { servers, .. } => write!(f, "etcd at {}", servers.join(", ")),
+        }
+    }
+}
+
+/// The store's directory, where the data directory of `strata up` was named.
+pub fn within(directory: &Path) -> PathBuf {
+    let layout = Layout::new(directory);
+    if layout.is_there() { layout.store() } else { directory.to_owned() }
 }
 
 #[cfg(test)]
@@ -121,7 +115,9 @@ mod tests {
             "etcd:https://a:1,https://b:2/x/y".parse(),
             etcd(&["https://a:1", "https://b:2"], Some("/x/y"))
         );
-        for wrong in ["", "sled:", "/a/b", "etcd:a:1", "etcd:", "memory:"] {
+        assert_eq!("/a/b".parse(), Ok(Place::Sled("/a/b".into())));
+        assert_eq!("./b".parse(), Ok(Place::Sled("./b".into())));
+        for wrong in ["", "sled:", "a", "etcd:a:1", "etcd:", "memory:"] {
             assert_eq!(wrong.parse::<Place>(), Err(PlaceError), "{wrong}");
         }
     }
