@@ -59,12 +59,13 @@ pub fn run(args: ControllerArgs) -> ExitCode {
         let board = Arc::new(Board::default());
         let identity = args.identity.unwrap_or_else(|| Uuid::new_v4().to_string());
         let missing = Arc::new(AtomicUsize::new(args.names.len()));
-        let settings = Settings { node_grace: Duration::from_secs(args.node_grace_seconds.into()) };
+        let node_grace = Duration::from_secs(args.node_grace_seconds.into());
         let (end, ending) = watch::channel(false);
         let mut controllers = JoinSet::new();
         for name in &args.names {
             let name: Name = name.parse().map_err(Failure::lasting)?;
-            let client = connect(&args.kubeconfig, name)?;
+            let (client, root_ca) = connect(&args.kubeconfig, name)?;
+            let settings = Settings { node_grace, root_ca };
             let options = Options {
                 identity: Some(identity.clone()),
                 board: Some(Arc::clone(&board)),
@@ -89,13 +90,15 @@ pub fn run(args: ControllerArgs) -> ExitCode {
     })
 }
 
-fn connect(kubeconfig: &Path, name: Name) -> Result<Client, Failure> {
+/// A client, and the authority that it believes: what runs in namespaces is to believe the same.
+fn connect(kubeconfig: &Path, name: Name) -> Result<(Client, Option<Arc<str>>), Failure> {
     let file = match kubeconfig.is_dir() {
         true => kubeconfig.join(format!("{name}.kubeconfig")),
         false => kubeconfig.to_owned(),
     };
     let config = client::config(&file, name.as_str())?;
-    Client::new(&config).map_err(Failure::lasting)
+    let authority = config.ca_pem.as_deref().map(|pem| String::from_utf8_lossy(pem).into());
+    Ok((Client::new(&config).map_err(Failure::lasting)?, authority))
 }
 
 /// What a controller says when its cache is complete: the last one speaks for the process.

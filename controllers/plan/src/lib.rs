@@ -15,6 +15,7 @@ pub mod placement;
 pub mod scheduler;
 pub mod nodelifecycle;
 pub mod namespace;
+pub mod serviceaccount;
 pub mod garbage;
 pub mod pod;
 pub mod node;

@@ -16,6 +16,7 @@ use strata_plan::namespace::Namespaces;
 use strata_plan::nodelifecycle::{self, NodeLifecycle};
 use strata_plan::replicaset::ReplicaSets;
 use strata_plan::scheduler::Scheduler;
+use strata_plan::serviceaccount::{RootCertificates, ServiceAccounts};
 use strata_runtime::run::{self, Options, RunError};
 
 /// Between looks at the served types, for the controllers that concern all of them.
@@ -27,15 +28,17 @@ const RETRY: Duration = Duration::from_millis(100);
 const TOGETHER: &str = "controllers";
 
 /// What can be set about single controllers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How long a node may be silent before it counts as lost.
     pub node_grace: Duration,
+    /// The authority of the API server's certificate, PEM, for what runs in namespaces; `None`: it is not published.
+    pub root_ca: Option<Arc<str>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { node_grace: nodelifecycle::GRACE }
+        Self { node_grace: nodelifecycle::GRACE, root_ca: None }
     }
 }
 
@@ -54,17 +57,23 @@ pub enum Name {
     Namespace,
     /// Tells which nodes are lost, and drives their pods off.
     NodeLifecycle,
+    /// Gives namespaces their default ServiceAccount.
+    ServiceAccount,
+    /// Gives namespaces the authority of the API server's certificate.
+    RootCertificates,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
         Self::Garbage,
         Self::Namespace,
         Self::NodeLifecycle,
+        Self::ServiceAccount,
+        Self::RootCertificates,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -73,7 +82,7 @@ impl Name {
             Self::Deployment | Self::ReplicaSet | Self::Scheduler | Self::Garbage | Self::Namespace => {
                 self.as_str()
             }
-            Self::NodeLifecycle => TOGETHER,
+            Self::NodeLifecycle | Self::ServiceAccount | Self::RootCertificates => TOGETHER,
         }
     }
 
@@ -86,6 +95,8 @@ impl Name {
             Self::Garbage => "garbage",
             Self::Namespace => "namespace",
             Self::NodeLifecycle => "nodelifecycle",
+            Self::ServiceAccount => "serviceaccount",
+            Self::RootCertificates => "root-ca-certificate-publisher",
         }
     }
 }
@@ -128,6 +139,18 @@ pub async fn run(
             let lifecycle = NodeLifecycle { grace: settings.node_grace, since: Timestamp::now() };
             run::controller(lifecycle, client, options, shutdown).await
         }
+        Name::ServiceAccount => run::controller(ServiceAccounts, client, options, shutdown).await,
+        Name::RootCertificates => match settings.root_ca {
+            Some(authority) => {
+                run::controller(RootCertificates { authority }, client, options, shutdown).await
+            }
+            None => {
+                tracing::info!("no authority of the API server is known: kube-root-ca.crt is not published");
+                options.ready.into_iter().for_each(|ready| ready());
+                shutdown.await;
+                Ok(())
+            }
+        },
     }
 }
 

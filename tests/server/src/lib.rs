@@ -1,6 +1,6 @@
 //! A truthful API server inside a test: the whole API over a store in memory, on a free port of loopback, with the
-//! controllers that a client expects of any cluster (garbage collection and the deletion of namespaces) running beside
-//! it. It is there in some milliseconds, and gone with its value.
+//! controllers that a client expects of any cluster (garbage collection, the deletion of namespaces, what every namespace
+//! has) running beside it. It is there in some milliseconds, and gone with its value.
 //!
 //! ```
 //! use strata_client::options::WriteOptions;
@@ -41,7 +41,8 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use self::authority::Authority;
 
 /// The controllers of a server that is started without saying which.
-pub const CONTROLLERS: [Name; 2] = [Name::Garbage, Name::Namespace];
+pub const CONTROLLERS: [Name; 4] =
+    [Name::Garbage, Name::Namespace, Name::ServiceAccount, Name::RootCertificates];
 /// How long controllers get to finish.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -126,9 +127,10 @@ impl TestServer {
         let (end, ending) = watch::channel(false);
         let server = tokio::spawn(server.run(ended(ending.clone())));
         let mut tasks = JoinSet::new();
+        let settings = Settings { root_ca: Some(authority.pem().into()), ..Settings::default() };
         for name in controllers {
             let stop = ended(ending.clone());
-            tasks.spawn(process::run(*name, Settings::default(), client.clone(), Options::default(), stop));
+            tasks.spawn(process::run(*name, settings.clone(), client.clone(), Options::default(), stop));
         }
         Ok(Self { url, kubeconfig, client, store, end, server, controllers: tasks })
     }

@@ -20,20 +20,32 @@ async fn create(server: &TestServer, resource: &ResourceType, namespace: &str, o
     made.object.to_value().unwrap()
 }
 
+/// Waits until an object is there.
+async fn there(server: &TestServer, resource: &ResourceType, key: &ObjectKey) {
+    look_until(server, resource, key, true).await;
+}
+
 /// Waits until an object is gone.
 async fn gone(server: &TestServer, resource: &ResourceType, key: &ObjectKey) {
+    look_until(server, resource, key, false).await;
+}
+
+async fn look_until(server: &TestServer, resource: &ResourceType, key: &ObjectKey, there: bool) {
     let mut look = interval(Duration::from_millis(20));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let going = async {
+    let looking = async {
         loop {
             look.tick().await;
-            match server.client().get(resource, key, &GetOptions::default()).await {
-                Err(error) if error.class() == Class::NotFound => return,
-                answer => drop(answer.unwrap()),
+            let found = match server.client().get(resource, key, &GetOptions::default()).await {
+                Err(error) if error.class() == Class::NotFound => false,
+                answer => !answer.unwrap().meta().name.is_empty(),
+            };
+            if found == there {
+                return;
             }
         }
     };
-    timeout(LIMIT, going).await.unwrap_or_else(|_| panic!("{key} is still there"));
+    timeout(LIMIT, looking).await.unwrap_or_else(|_| panic!("{key} is not as expected (there: {there})"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,6 +62,8 @@ async fn what_is_owned_goes_with_its_owner_and_a_namespace_with_what_it_holds() 
     gone(&server, &builtin::CONFIG_MAP, &ObjectKey::new("default", "owned")).await;
 
     create(&server, &builtin::NAMESPACE, "", json!({"metadata": {"name": "team"}})).await;
+    there(&server, &builtin::SERVICE_ACCOUNT, &ObjectKey::new("team", "default")).await;
+    there(&server, &builtin::CONFIG_MAP, &ObjectKey::new("team", "kube-root-ca.crt")).await;
     create(&server, &builtin::CONFIG_MAP, "team", json!({"metadata": {"name": "a"}})).await;
     let team = ObjectKey::new("", "team");
     server.client().delete(&builtin::NAMESPACE, &team, &DeleteOptions::default()).await.unwrap();

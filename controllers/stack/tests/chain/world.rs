@@ -128,10 +128,12 @@ impl World {
             ..Options::default()
         };
         // The nodes of these tests have no agents that could speak.
-        let settings = Settings { node_grace: Duration::from_secs(24 * 3600) };
+        let settings = Settings { node_grace: Duration::from_secs(24 * 3600), ..Settings::default() };
         let task = tokio::spawn(async move {
             let shutdown = async move { drop(stopped.await) };
-            Box::pin(process::run(name, settings, client, options, shutdown)).await.expect("controller runs");
+            Box::pin(process::run(name, settings.clone(), client, options, shutdown))
+                .await
+                .expect("controller runs");
         });
         Running { stop, task, ready }
     }

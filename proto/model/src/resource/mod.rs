@@ -162,6 +162,24 @@ pub struct ResourceType {
 }
 
 impl ResourceType {
+    /// A custom type as most are: in namespaces, with a status beside the spec. What a controller of one's own watches.
+    pub fn custom(group: &str, version: &str, plural: &str, kind: &str) -> Self {
+        let owned = |text: &str| Text::Owned(text.to_owned());
+        let status = Subresource { name: Text::Borrowed("status"), body: None, verbs: READ_WRITE };
+        Self {
+            id: GroupResource { group: owned(group), resource: owned(plural) },
+            version: owned(version),
+            kind: owned(kind),
+            singular: owned(&kind.to_lowercase()),
+            short_names: Cow::Borrowed(&[]),
+            categories: Cow::Borrowed(&[]),
+            scope: Scope::Namespaced,
+            verbs: ALL_VERBS,
+            subresources: Cow::Owned(vec![status]),
+            counts_generation: true,
+        }
+    }
+
     /// `group/version`, or the version alone for core.
     pub fn api_version(&self) -> String {
         match &*self.id.group {
