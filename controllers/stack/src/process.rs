@@ -8,7 +8,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use strata_client::client::Client;
 use strata_client::error::ClientError;
-use strata_model::resource::ResourceType;
+use strata_client::event::{Event, WatchOptions};
+use strata_client::options::Projection;
+use strata_client::watch::Watches;
+use strata_model::resource::{ResourceType, builtin};
 use strata_plan::controller::Controller;
 use strata_plan::deployment::Deployments;
 use strata_plan::garbage::Garbage;
@@ -19,8 +22,10 @@ use strata_plan::scheduler::Scheduler;
 use strata_plan::serviceaccount::{RootCertificates, ServiceAccounts};
 use strata_runtime::run::{self, Options, RunError};
 
-/// Between looks at the served types, for the controllers that concern all of them.
+/// Between looks at the served types without a cause, for the controllers that concern all of them.
 const LOOK: Duration = Duration::from_secs(30);
+/// After a definition of a type came, changed or went: more often follow at once.
+const GATHER: Duration = Duration::from_millis(100);
 /// Between attempts to learn them at the start.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -201,9 +206,26 @@ async fn first_types(client: &Client) -> Vec<Arc<ResourceType>> {
     }
 }
 
+/// The types, once they are others than those that are known. Definitions of types are watched, so that a new type is
+/// known as soon as it is served; a look now and then serves where that watch is refused.
 async fn other_types(client: &Client, known: &[Arc<ResourceType>]) -> Vec<Arc<ResourceType>> {
+    let watches = Watches::new(client.clone());
+    let options = WatchOptions { projection: Projection::Metadata, ..WatchOptions::default() };
+    let mut definitions = watches.open(&builtin::CUSTOM_RESOURCE_DEFINITION, options);
+    let mut refused = false;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            event = definitions.next(), if !refused => match event {
+                Some(Event::Failed(_)) | None => {
+                    refused = true;
+                    continue;
+                }
+                Some(_) => {
+                    while let Ok(Some(_)) = tokio::time::timeout(GATHER, definitions.next()).await {}
+                }
+            },
+            () = tokio::time::sleep(LOOK) => {}
+        }
         match served(client).await {
             Ok(types) if types != known => return types,
             Ok(_) => {}
