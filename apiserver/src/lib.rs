@@ -12,7 +12,7 @@
 //! * Every refusal is a Kubernetes `Status`, over REST and (in the error's details) over gRPC.
 //! * Bodies, requests, watches, connections and every wait have a named limit.
 //!
-//! Not here: custom resources, `events.k8s.io`, impersonation, exec and port-forward.
+//! Not here: exec and port-forward.
 //! The ServiceAccount `default` is made for the namespaces that are there at start; in others it is a controller's work.
 
 pub mod schema;
@@ -36,6 +36,8 @@ pub mod value;
 pub mod expression;
 
 pub mod custom;
+
+pub mod webhook;
 
 pub mod authn;
 

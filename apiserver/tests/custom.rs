@@ -249,3 +249,169 @@ async fn grpc_speaks_custom_types_too() {
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     server.stop().await;
 }
+
+/// A type in two versions, of which `v2` is stored and names its size `count`.
+fn versioned(conversion: Value) -> Value {
+    let version = |name: &str, storage: bool, size: &str| {
+        json!({"name": name, "served": true, "storage": storage, "deprecated": !storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object",
+                "properties": {size: {"type": "integer", "maximum": 50}, "color": {"type": "string"},
+                    "added": {"type": "string", "default": name}}}}}}})
+    };
+    json!({"metadata": {"name": "gears.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "gears", "kind": "Gear"}, "conversion": conversion,
+        "versions": [version("v1", false, "size"), version("v2", true, "count")]}})
+}
+
+fn gears(version: &str) -> String {
+    format!("/apis/example.com/{version}/namespaces/default/gears")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_without_conversion_differ_by_name_and_schema() {
+    let server = TestServer::start().await;
+    let rest = Rest::admin(&server);
+    let made = rest.post(CRDS, &versioned(json!({"strategy": "None"}))).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    assert_eq!(made.json()["status"]["storedVersions"], json!(["v2"]));
+    let gear = json!({"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": "a"}, "spec": {"color": "red"}});
+    let made = rest.post(&gears("v1"), &gear).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    assert_eq!(made.headers["warning"], "299 - \"example.com/v1 Gear is deprecated\"");
+    assert_eq!(
+        (&made.json()["apiVersion"], &made.json()["spec"]["added"]),
+        (&json!("example.com/v1"), &json!("v1"))
+    );
+    let shown = rest.get(&format!("{}/a", gears("v2"))).await.json();
+    assert_eq!(
+        (&shown["apiVersion"], &shown["spec"]),
+        (&json!("example.com/v2"), &json!({"color": "red", "added": "v1"}))
+    );
+    let list = rest.get(&gears("v1")).await;
+    assert_eq!(list.headers["warning"], "299 - \"example.com/v1 Gear is deprecated\"");
+    assert_eq!(list.json()["items"][0]["apiVersion"], "example.com/v1");
+    let mut watch = rest.watch(&format!("{}?watch=true", gears("v1"))).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["apiVersion"], "example.com/v1");
+    let patched = rest.merge(&format!("{}/a", gears("v1")), &json!({"spec": {"color": "blue"}})).await.json();
+    assert_eq!(patched["apiVersion"], "example.com/v1");
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"]["color"], "blue");
+    // Another version is stored from now on, and an object moves when it is written, even if nothing else changes.
+    let path = format!("{CRDS}/gears.example.com");
+    let mut crd = rest.get(&path).await.json();
+    crd["spec"]["versions"][0]["storage"] = json!(true);
+    crd["spec"]["versions"][1]["storage"] = json!(false);
+    let changed = rest.put(&path, &crd).await;
+    assert_eq!(changed.json()["status"]["storedVersions"], json!(["v2", "v1"]), "{}", changed.text);
+    let before = rest.get(&format!("{}/a", gears("v2"))).await.json();
+    let moved = rest.put(&format!("{}/a", gears("v2")), &before).await.json();
+    assert_ne!(before["metadata"]["resourceVersion"], moved["metadata"]["resourceVersion"]);
+    crd = rest.get(&path).await.json();
+    crd["spec"]["versions"].as_array_mut().unwrap().remove(1);
+    let kept = rest.put(&path, &crd).await;
+    assert!(kept.text.contains("status.storedVersions[0]"), "{}", kept.text);
+    crd["spec"]["versions"][0]["served"] = json!(false);
+    server.stop().await;
+}
+
+/// Answers conversion reviews over HTTPS: `size` becomes `count` and back.
+async fn webhook(server: &TestServer) -> (String, String) {
+    use base64::Engine as _;
+    use http_body_util::{BodyExt, Full};
+    use hyper_util::rt::TokioIo;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let pair = server.authority.identity("webhook", "webhooks", &["127.0.0.1"]).unwrap();
+    let chain = vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let tls =
+        rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let tls = tls.with_no_client_auth().with_single_cert(chain, key).unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(tls));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/convert", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let stream = acceptor.accept(stream).await.unwrap();
+                let service =
+                    hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| async {
+                        let body = request.into_body().collect().await.unwrap().to_bytes();
+                        let review: Value = serde_json::from_slice(&body).unwrap();
+                        let answer = convert(&review).to_string();
+                        Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(bytes::Bytes::from(
+                            answer,
+                        ))))
+                    });
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await
+                    .unwrap_or_default();
+            });
+        }
+    });
+    let authority = base64::engine::general_purpose::STANDARD.encode(server.authority.pem());
+    (url, authority)
+}
+
+fn convert(review: &Value) -> Value {
+    let wanted = review["request"]["desiredAPIVersion"].as_str().unwrap();
+    let (from, to) = if wanted.ends_with("v2") { ("size", "count") } else { ("count", "size") };
+    let mut objects = review["request"]["objects"].clone();
+    for object in objects.as_array_mut().unwrap() {
+        object["apiVersion"] = json!(wanted);
+        if object["spec"]["color"] == "poison" {
+            return json!({"response": {"uid": review["request"]["uid"],
+                "result": {"status": "Failed", "message": "poison has no form"}}});
+        }
+        if let Some(size) = object["spec"].as_object_mut().and_then(|spec| spec.remove(from)) {
+            object["spec"][to] = size;
+        }
+    }
+    json!({"apiVersion": review["apiVersion"], "kind": "ConversionReview", "response": {
+        "uid": review["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": objects}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_convert_between_versions() {
+    let server = TestServer::start().await;
+    let rest = Rest::admin(&server);
+    let (url, authority) = webhook(&server).await;
+    let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+        "clientConfig": {"url": url, "caBundle": authority}}});
+    let made = rest.post(CRDS, &versioned(conversion)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let gear = |spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": "a"}, "spec": spec});
+    let made = rest.post(&gears("v1"), &gear(json!({"size": 3}))).await;
+    assert_eq!(made.json()["spec"], json!({"size": 3, "added": "v1"}), "{}", made.text);
+    let stored = rest.get(&format!("{}/a", gears("v2"))).await.json();
+    assert_eq!(stored["spec"], json!({"count": 3, "added": "v1"}));
+    let list = rest.get(&gears("v1")).await.json();
+    assert_eq!(list["items"][0]["spec"]["size"], 3);
+    let mut watch = rest.watch(&format!("{}?watch=true", gears("v1"))).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"]["size"], 3);
+    let patched = rest.merge(&format!("{}/a", gears("v1")), &json!({"spec": {"size": 4}})).await.json();
+    assert_eq!(patched["spec"]["size"], 4);
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"]["size"], 4);
+    let applied = rest
+        .send(
+            "PATCH",
+            &format!("{}/a?fieldManager=me&force=true", gears("v1")),
+            &[("content-type", "application/apply-patch+yaml")],
+            gear(json!({"size": 5})).to_string(),
+        )
+        .await;
+    assert_eq!(applied.json()["spec"]["size"], 5, "{}", applied.text);
+    let refused = rest.merge(&format!("{}/a", gears("v1")), &json!({"spec": {"size": 51}})).await;
+    assert!(
+        refused.text.contains("spec.size in body should be less than or equal to 50"),
+        "{}",
+        refused.text
+    );
+    let failed = rest.merge(&format!("{}/a", gears("v1")), &json!({"spec": {"color": "poison"}})).await;
+    assert_eq!(failed.code, 500);
+    assert!(failed.text.contains("poison has no form"), "{}", failed.text);
+    server.stop().await;
+}
