@@ -83,6 +83,12 @@ const REPLICASET: &str = "system:controller:replicaset";
 const SCHEDULER: &str = "system:controller:scheduler";
 const GARBAGE: &str = "system:controller:garbage";
 const NAMESPACE: &str = "system:controller:namespace";
+const NODE_LIFECYCLE: &str = "system:controller:nodelifecycle";
+const STATEFULSET: &str = "system:controller:statefulset";
+const DAEMONSET: &str = "system:controller:daemonset";
+const REPLICATION: &str = "system:controller:replicationcontroller";
+const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
+const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
 static RULES: &[Rule] = &[
     group(MASTERS, &["*"], &["*"]),
@@ -132,6 +138,24 @@ static RULES: &[Rule] = &[
     user(GARBAGE, &["get", "list", "watch", "update", "patch", "delete"], &["*"]),
     user(NAMESPACE, &["get", "list", "watch", "update", "patch", "delete", "deletecollection"], &["*"]),
     user(NAMESPACE, &["create"], &["serviceaccounts", "configmaps"]),
+    user(NODE_LIFECYCLE, CHANGE, &["nodes"]),
+    user(NODE_LIFECYCLE, STATUS, &["nodes/status", "pods/status"]),
+    user(NODE_LIFECYCLE, READ, &["pods", "leases"]),
+    user(NODE_LIFECYCLE, &["delete"], &["pods"]),
+    user(STATEFULSET, CHANGE, &["statefulsets"]),
+    user(STATEFULSET, STATUS, &["statefulsets/status"]),
+    user(STATEFULSET, WRITE, &["pods", "controllerrevisions", "persistentvolumeclaims"]),
+    user(DAEMONSET, CHANGE, &["daemonsets"]),
+    user(DAEMONSET, STATUS, &["daemonsets/status"]),
+    user(DAEMONSET, WRITE, &["pods", "controllerrevisions"]),
+    user(DAEMONSET, READ, &["nodes"]),
+    user(REPLICATION, CHANGE, &["replicationcontrollers"]),
+    user(REPLICATION, STATUS, &["replicationcontrollers/status"]),
+    user(REPLICATION, WRITE, &["pods"]),
+    user(SERVICE_ACCOUNT, READ, &["namespaces"]),
+    user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
+    user(ROOT_CA, READ, &["namespaces"]),
+    user(ROOT_CA, WRITE, &["configmaps"]),
 ];
 
 /// Paths outside the resources that everybody may read.

@@ -6,9 +6,11 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 3] = [
+const CONTROLLERS: [(&str, &str, &str); 5] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
+    ("apps", "StatefulSet", "statefulset"),
+    ("apps", "DaemonSet", "daemonset"),
     ("", "Namespace", "namespace"),
 ];
 

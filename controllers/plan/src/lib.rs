@@ -5,13 +5,18 @@ pub mod controller;
 pub mod ownership;
 pub mod typed;
 pub mod pods;
+pub mod status;
+pub mod podtemplate;
+pub mod revisions;
 pub mod world;
 #[cfg(test)]
 mod testing;
 pub mod replicaset;
+pub mod statefulset;
 pub mod rollout;
 pub mod deployment;
 pub mod placement;
+pub mod daemonset;
 pub mod scheduler;
 pub mod nodelifecycle;
 pub mod namespace;

@@ -18,6 +18,14 @@ pub struct Limits {
     pub unavailable: i32,
 }
 
+/// A number of nodes, or a percentage of them rounded up; `default` where the body says nothing.
+pub fn rounded_up(bound: Option<&IntOrString>, nodes: usize, default: usize) -> usize {
+    match bound {
+        None => default,
+        some => usize::try_from(resolve(some, i32::try_from(nodes).unwrap_or(i32::MAX), 99)).unwrap_or(0),
+    }
+}
+
 /// What both bounds are where the body says nothing.
 const DEFAULT_PERCENT: i64 = 25;
 

@@ -13,6 +13,7 @@ use strata_client::options::Projection;
 use strata_client::watch::Watches;
 use strata_model::resource::{ResourceType, builtin};
 use strata_plan::controller::Controller;
+use strata_plan::daemonset::DaemonSets;
 use strata_plan::deployment::Deployments;
 use strata_plan::garbage::Garbage;
 use strata_plan::namespace::Namespaces;
@@ -20,6 +21,7 @@ use strata_plan::nodelifecycle::{self, NodeLifecycle};
 use strata_plan::replicaset::ReplicaSets;
 use strata_plan::scheduler::Scheduler;
 use strata_plan::serviceaccount::{RootCertificates, ServiceAccounts};
+use strata_plan::statefulset::StatefulSets;
 use strata_runtime::run::{self, Options, RunError};
 
 /// Between looks at the served types without a cause, for the controllers that concern all of them.
@@ -66,11 +68,15 @@ pub enum Name {
     ServiceAccount,
     /// Gives namespaces the authority of the API server's certificate.
     RootCertificates,
+    /// Holds StatefulSets to their numbered pods.
+    StatefulSet,
+    /// Holds DaemonSets to a pod a node.
+    DaemonSet,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -79,6 +85,8 @@ impl Name {
         Self::NodeLifecycle,
         Self::ServiceAccount,
         Self::RootCertificates,
+        Self::StatefulSet,
+        Self::DaemonSet,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -87,7 +95,11 @@ impl Name {
             Self::Deployment | Self::ReplicaSet | Self::Scheduler | Self::Garbage | Self::Namespace => {
                 self.as_str()
             }
-            Self::NodeLifecycle | Self::ServiceAccount | Self::RootCertificates => TOGETHER,
+            Self::NodeLifecycle
+            | Self::ServiceAccount
+            | Self::RootCertificates
+            | Self::StatefulSet
+            | Self::DaemonSet => TOGETHER,
         }
     }
 
@@ -102,6 +114,8 @@ impl Name {
             Self::NodeLifecycle => "nodelifecycle",
             Self::ServiceAccount => "serviceaccount",
             Self::RootCertificates => "root-ca-certificate-publisher",
+            Self::StatefulSet => "statefulset",
+            Self::DaemonSet => "daemonset",
         }
     }
 }
@@ -156,6 +170,8 @@ pub async fn run(
                 Ok(())
             }
         },
+        Name::StatefulSet => run::controller(StatefulSets, client, options, shutdown).await,
+        Name::DaemonSet => run::controller(DaemonSets, client, options, shutdown).await,
     }
 }
 

@@ -7,11 +7,11 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
 use strata_model::meta::Meta;
-use strata_model::names;
 use strata_model::object::{Object, ObjectError};
 use strata_model::resource::builtin;
 
 use crate::ownership;
+use crate::revisions;
 use crate::typed::Typed;
 
 /// Label that tells the pods of one template from those of another.
@@ -56,15 +56,6 @@ pub fn is_of(set: &ReplicaSet, template: &PodTemplateSpec) -> bool {
     theirs.spec == template.spec && meta(theirs) == meta(template)
 }
 
-/// The hash of a template. `collisions` is how often a name made from a hash turned out to be taken.
-pub fn hash(template: &Value, collisions: i32) -> String {
-    let mut text = template.to_string();
-    if collisions > 0 {
-        text.push_str(&collisions.to_string());
-    }
-    names::safe_encode(names::fnv32(text.as_bytes()))
-}
-
 /// What a ReplicaSet would be: its hash, and its name made from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -76,7 +67,7 @@ pub struct Candidate {
 
 /// The ReplicaSet that the Deployment's template asks for.
 pub fn candidate(deployment: &Object, collisions: i32) -> Result<Candidate, ObjectError> {
-    let hash = hash(&deployment.to_value()?["spec"]["template"], collisions);
+    let hash = revisions::hash(&deployment.to_value()?["spec"]["template"], collisions);
     let name = format!("{}-{hash}", deployment.meta().name);
     Ok(Candidate { hash, name })
 }

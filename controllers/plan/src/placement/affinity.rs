@@ -21,6 +21,21 @@ pub fn matches(spec: &PodSpec, node: &Node) -> bool {
     selected && required.is_none_or(|r| r.node_selector_terms.iter().any(|t| matches_term(t, node)))
 }
 
+/// The one node that a pod's required affinity leaves by name, where it is one.
+pub fn only_node(spec: &PodSpec) -> Option<&str> {
+    let required = affinity(spec)?.required_during_scheduling_ignored_during_execution.as_ref()?;
+    let mut names = required.node_selector_terms.iter().map(|term| {
+        let fields = term.match_fields.as_deref().unwrap_or_default();
+        let named = fields.iter().find(|f| f.key == "metadata.name" && f.operator == "In")?;
+        match named.values.as_deref() {
+            Some([one]) => Some(one.as_str()),
+            _ => None,
+        }
+    });
+    let first = names.next()??;
+    names.all(|name| name == Some(first)).then_some(first)
+}
+
 /// The weights of the preferred terms that a node matches.
 pub fn preference(spec: &PodSpec, node: &Node) -> i64 {
     let preferred =
@@ -92,7 +107,8 @@ fn is_ready(node: &Node) -> bool {
     conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
-fn is_tolerated(spec: &PodSpec, taint: &Taint) -> bool {
+/// Whether a pod tolerates a taint.
+pub fn is_tolerated(spec: &PodSpec, taint: &Taint) -> bool {
     spec.tolerations.iter().flatten().any(|t| tolerates(t, taint))
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetSpec};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::builtin;
 use strata_model::selector::Selector;
@@ -29,6 +29,7 @@ use crate::controller::{
 };
 use crate::ownership;
 use crate::pods::{self, PodRef};
+use crate::podtemplate;
 use crate::typed::Typed;
 
 /// Most pods created or deleted in one turn. Until a turn is over neither is the status told nor a deletion of the set
@@ -215,29 +216,13 @@ fn create(observed: &Observed, missing: usize, plan: &mut Plan) {
     }
 }
 
-/// The template's metadata and spec, untouched, with a name to be chosen and the set as controller.
+/// The template's pod, with a name to be chosen.
 fn pod_from_template(observed: &Observed) -> Result<Value, String> {
     let set = observed.set.object();
-    let mut value = set.to_value().map_err(|e| e.to_string())?;
-    let mut template = value["spec"]["template"].take();
-    let mut metadata = Map::new();
-    for field in ["labels", "annotations", "finalizers"] {
-        let taken = template["metadata"][field].take();
-        if !taken.is_null() {
-            metadata.insert(field.to_owned(), taken);
-        }
-    }
-    metadata.insert("generateName".to_owned(), json!(format!("{}-", set.meta().name)));
-    metadata.insert("namespace".to_owned(), json!(set.meta().namespace));
-    let owner = ownership::controller_reference(&builtin::REPLICA_SET, set);
-    metadata.insert("ownerReferences".to_owned(), json!([owner]));
-    match template["spec"].take() {
-        Value::Null => Err("the template has no spec".to_owned()),
-        spec => Ok(json!({
-            "apiVersion": builtin::POD.api_version(), "kind": builtin::POD.kind,
-            "metadata": metadata, "spec": spec,
-        })),
-    }
+    let value = set.to_value().map_err(|e| e.to_string())?;
+    let mut pod = podtemplate::pod(&value["spec"]["template"], &builtin::REPLICA_SET, set)?;
+    pod["metadata"]["generateName"] = json!(format!("{}-", set.meta().name));
+    Ok(pod)
 }
 
 /// Deletes what is too much, the least useful first.
