@@ -33,6 +33,8 @@ pub enum Part {
     Status,
     /// `spec.finalizers` of a namespace.
     Finalize,
+    /// Conditions of a request for a certificate.
+    Approval,
 }
 
 /// An instant as metadata has it: whole seconds.
@@ -179,6 +181,11 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
                 served.defaults(new);
             }
         }
+        Part::Approval => {
+            let conditions = at(new, &["status", "conditions"]).cloned();
+            *new = old.clone();
+            put(child(new, "status"), "conditions", conditions);
+        }
         Part::Finalize => {
             let finalizers = at(new, &["spec", "finalizers"]).cloned();
             let metadata = new.get("metadata").cloned();
@@ -198,6 +205,9 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
     meta::validate_update(new, old, &mut faults);
     if part == Part::Main || (part == Part::Status && served.custom.is_some()) {
         served.validate(new, Some(old), &mut faults);
+    }
+    if part == Part::Status {
+        (served.rules.validate_status)(new, &mut faults);
     }
     finish(served, new, &faults)
 }

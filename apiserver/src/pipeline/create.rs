@@ -12,6 +12,7 @@ use super::api::{Api, MAX_ATTEMPTS};
 use super::body::{self, Body, Decoded, Wanted};
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
+use super::settle::{reserve, settle};
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about, bad_request};
 use crate::storage;
@@ -74,6 +75,7 @@ impl Api {
             if taken {
                 continue;
             }
+            settle(caller, target, &snapshot, &mut object, None)?;
             let mut warnings = told.clone();
             warnings.extend((target.served.rules.warnings)(&object));
             warnings.extend(target.served.notice().map(str::to_owned));
@@ -85,7 +87,9 @@ impl Api {
                 txn = txn.when(namespace, condition);
             }
             let deed = Deed::new("create", "", options);
-            let txn = txn.put(key, self.save(&target.served, &object).await?).cause(deed.cause(caller));
+            let txn =
+                txn.put(key.clone(), self.save(&target.served, &object).await?).cause(deed.cause(caller));
+            let txn = reserve(target, txn, None, Some(&object));
             match self.commit_for(caller, txn).await? {
                 Ok(committed) => {
                     let stored = committed.records.into_iter().flatten().next();
@@ -96,10 +100,10 @@ impl Api {
                     self.followed(target, committed.revision).await;
                     return Ok(Written { bytes, changed: true, created: true, warnings });
                 }
-                Err(lost) if matches!(lost.condition, Condition::Absent) && !generated => {
+                Err(lost) if lost.key == key && !generated => {
                     return Err(exists(target, &name));
                 }
-                // The namespace changed, or a generated name was taken: decide anew.
+                // The namespace changed, or a generated name or what was to be reserved was taken: decide anew.
                 Err(_) => {}
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use serde_json::Value;
 use strata_model::resource::Verb;
 use strata_model::status::{Reason, Status};
 use strata_store::record::Record;
@@ -13,6 +14,7 @@ use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::create::to_bytes;
 use super::read::{ListOptions, Page};
 use super::request::{Caller, Deed, Target};
+use super::settle::reserve;
 use super::update::stale;
 use crate::deletion::{self, Options, Verdict};
 use crate::refusal::{Outcome, about};
@@ -68,7 +70,9 @@ impl Api {
                 Verdict::Remove => {
                     let status = Status::success(about, text(&old, &["metadata", "uid"]));
                     let bytes = to_bytes(&serde_json::to_value(&status).unwrap_or_default())?;
-                    if options.dry_run || self.take_away(caller, &record, &options.cause).await? {
+                    if options.dry_run
+                        || self.take_away(caller, target, (&record, &old), &options.cause).await?
+                    {
                         return Ok(Deleted { bytes, removed: true });
                     }
                 }
@@ -77,9 +81,16 @@ impl Api {
         Err(stale(target))
     }
 
-    async fn take_away(&self, caller: &Caller, record: &Record, why: &str) -> Outcome<bool> {
+    async fn take_away(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        (record, old): (&Record, &Value),
+        why: &str,
+    ) -> Outcome<bool> {
         let key = record.key.clone();
         let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
+        let txn = reserve(target, txn, Some(old), None);
         Ok(self.commit_for(caller, txn.cause(Deed::delete(why).cause(caller))).await?.is_ok())
     }
 

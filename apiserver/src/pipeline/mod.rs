@@ -5,6 +5,7 @@ pub mod request;
 pub mod body;
 pub mod ownership;
 pub mod nodes;
+pub mod settle;
 pub mod api;
 pub mod convert;
 pub mod event;

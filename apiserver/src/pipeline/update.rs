@@ -13,6 +13,7 @@ use super::create::to_bytes;
 use super::edge;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
+use super::settle::{reserve, settle};
 use crate::deletion;
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about};
@@ -64,6 +65,7 @@ pub fn part_of(target: &Target) -> Part {
     match target.subresource.as_str() {
         "status" => Part::Status,
         "finalize" => Part::Finalize,
+        "approval" => Part::Approval,
         _ => Part::Main,
     }
 }
@@ -150,15 +152,20 @@ impl Api {
         options: &WriteOptions,
     ) -> Outcome<Written> {
         for _ in 0..MAX_ATTEMPTS {
-            let record = record_of(&self.latest().await?, target)?;
+            let snapshot = self.latest().await?;
+            let record = record_of(&snapshot, target)?;
             let old = self.load(&target.served, &record).await?;
+            let before = target.served.rules.settle.map(|_| old.clone());
             let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
-            let Decision { new, changed, named, mut warnings } =
+            let Decision { mut new, changed, named, mut warnings } =
                 decide(target, rewrite, &ownership, options.force, old)?;
             warnings.extend(target.served.notice().map(str::to_owned));
             if !changed && !edge::is_outdated(&target.served, &record) {
                 let bytes = self.load_bytes(&target.served, &record).await?;
                 return Ok(Written { bytes, changed: false, created: false, warnings });
+            }
+            if rewrite.part == Part::Main {
+                settle(caller, target, &snapshot, &mut new, before.as_ref())?;
             }
             if options.dry_run {
                 return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
@@ -188,6 +195,11 @@ impl Api {
         let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).cause(deed.cause(caller));
         let due = deletion::is_due(&target.served, new);
         let txn = if due { txn.delete(key) } else { txn.put(key, self.save(&target.served, new).await?) };
+        let old = match target.served.rules.reserves {
+            Some(_) => Some(self.load(&target.served, record).await?),
+            None => None,
+        };
+        let txn = reserve(target, txn, old.as_ref(), (!due).then_some(new));
         let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
         self.followed(target, committed.revision).await;
         if due {

@@ -11,8 +11,9 @@ use strata_model::resource::{GroupResource, Registry, ResourceType, builtin};
 use super::review::{REVIEWS, Review};
 use super::rules::{self, Conversion, Faults, PLAIN, Rules};
 use super::{
-    autoscaler, claim, config, cron_job, custom_object, daemon_set, definition, deployment, event, job,
-    lease, namespace, node, pod, policy, print, quota, replica_set, replication_controller, stateful_set,
+    admission, api_services, autoscaler, certificates, claim, config, cron_job, custom_object, daemon_set,
+    definition, deployment, endpoints, event, ingress, job, lease, namespace, node, pod, policy, print,
+    quota, rbac, replica_set, replication_controller, service, stateful_set, storage_class,
 };
 use crate::custom;
 use crate::custom::definition::{Custom, Names};
@@ -150,6 +151,30 @@ static RULES: &[(&ResourceType, &Rules)] = &[
     (&builtin::DEPLOYMENT, &deployment::DEPLOYMENT),
     (&builtin::REPLICA_SET, &replica_set::REPLICA_SET),
     (&builtin::LEASE, &lease::LEASE),
+    (&builtin::ENDPOINTS, &endpoints::ENDPOINTS),
+    (&builtin::ENDPOINT_SLICE, &endpoints::ENDPOINT_SLICE),
+    (&builtin::INGRESS, &ingress::INGRESS),
+    (&builtin::INGRESS_CLASS, &ingress::INGRESS_CLASS),
+    (&builtin::NETWORK_POLICY, &ingress::NETWORK_POLICY),
+    (&builtin::ROLE, &rbac::ROLE),
+    (&builtin::CLUSTER_ROLE, &rbac::CLUSTER_ROLE),
+    (&builtin::ROLE_BINDING, &rbac::ROLE_BINDING),
+    (&builtin::CLUSTER_ROLE_BINDING, &rbac::CLUSTER_ROLE_BINDING),
+    (&builtin::CERTIFICATE_SIGNING_REQUEST, &certificates::CERTIFICATE_REQUEST),
+    (&builtin::STORAGE_CLASS, &storage_class::STORAGE_CLASS),
+    (&builtin::VOLUME_ATTACHMENT, &storage_class::VOLUME_ATTACHMENT),
+    (&builtin::CSI_DRIVER, &storage_class::CSI_DRIVER),
+    (&builtin::CSI_NODE, &storage_class::CSI_NODE),
+    (&builtin::CSI_STORAGE_CAPACITY, &storage_class::CSI_STORAGE_CAPACITY),
+    (&builtin::RUNTIME_CLASS, &storage_class::RUNTIME_CLASS),
+    (&builtin::VALIDATING_WEBHOOK_CONFIGURATION, &admission::VALIDATING_WEBHOOKS),
+    (&builtin::MUTATING_WEBHOOK_CONFIGURATION, &admission::MUTATING_WEBHOOKS),
+    (&builtin::VALIDATING_ADMISSION_POLICY, &admission::ADMISSION_POLICY),
+    (&builtin::VALIDATING_ADMISSION_POLICY_BINDING, &admission::ADMISSION_BINDING),
+    (&builtin::API_SERVICE, &api_services::API_SERVICE),
+    (&builtin::FLOW_SCHEMA, &api_services::FLOW_SCHEMA),
+    (&builtin::PRIORITY_LEVEL_CONFIGURATION, &api_services::PRIORITY_LEVEL),
+    (&builtin::SERVICE, &service::SERVICE),
     (&builtin::STATEFUL_SET, &stateful_set::STATEFUL_SET),
     (&builtin::DAEMON_SET, &daemon_set::DAEMON_SET),
     (&builtin::REPLICATION_CONTROLLER, &replication_controller::REPLICATION_CONTROLLER),

@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::names;
 use strata_model::quantity::Quantity;
+use strata_model::resource::builtin;
 
-use super::rules::{AGE, Column, Faults, NAME, PLAIN, Rules, column, wide};
-use super::{check, meta, pod_spec, print};
+use super::rules::{AGE, Around, Column, Faults, NAME, PLAIN, Rules, Unsettled, column, wide};
+use super::{check, meta, pod_spec, print, storage_class};
 use crate::value::{at, child, default, list, members, object, text};
 
 /// How a volume may be used, and its short word.
@@ -32,6 +33,7 @@ pub static CLAIM: Rules = Rules {
         validate_spec(at(claim, &["spec"]).unwrap_or(&Value::Null), &FieldPath::new("spec"), faults);
     },
     validate_update,
+    settle: Some(class_of),
     columns: const {
         &[
             NAME,
@@ -113,6 +115,19 @@ const VOLUME_MEMBERS: &[&str] = &[
     "volumeAttributesClassName",
     "volumeMode",
 ];
+
+/// A new claim that names no class gets the default one.
+fn class_of(claim: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(), Unsettled> {
+    let named = at(claim, &["spec", "storageClassName"]).is_some() || !class(claim).is_empty();
+    if named || old.is_some() {
+        return Ok(());
+    }
+    let classes = around.all(&builtin::STORAGE_CLASS.id);
+    if let Some(name) = print::default_of(&classes, storage_class::DEFAULT_CLASS) {
+        child(claim, "spec").insert("storageClassName".to_owned(), json!(name));
+    }
+    Ok(())
+}
 
 /// Fills a claim, or the template of one.
 pub fn defaults(claim: &mut Value) {

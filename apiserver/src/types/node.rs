@@ -2,10 +2,13 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use strata_model::field::{FieldError, FieldPath};
+use strata_model::names;
+use strata_model::quantity::Quantity;
 
-use super::print;
-use super::rules::{AGE, Column, NAME, PLAIN, Rules, column, switch, wide};
-use crate::value::{child, flag, list, members, text};
+use super::rules::{AGE, Column, Faults, NAME, PLAIN, Rules, column, switch, wide};
+use super::{check, print};
+use crate::value::{at, child, flag, list, members, text};
 
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE_LABEL: &str = "kubernetes.io/role";
@@ -29,6 +32,19 @@ pub static NODE: Rules = Rules {
         child(node, "spec");
         child(node, "status");
     },
+    validate,
+    validate_update: |new, old, faults| {
+        // What the node was given by others it keeps.
+        for field in ["podCIDR", "providerID"] {
+            if !text(old, &["spec", field]).is_empty()
+                && at(new, &["spec", field]) != at(old, &["spec", field])
+            {
+                let detail = format!("node updates may not change {field} except from \"\" to valid");
+                faults.push(FieldError::forbidden(FieldPath::new("spec").child(field), detail));
+            }
+        }
+    },
+    validate_status,
     columns: COLUMNS,
     row,
     fields: &[switch("spec.unschedulable", &["/spec/unschedulable"])],
@@ -36,6 +52,41 @@ pub static NODE: Rules = Rules {
     status_labels: true,
     ..PLAIN
 };
+
+const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "PreferNoSchedule"];
+
+fn validate(node: &Value, faults: &mut Faults) {
+    let path = FieldPath::new("spec");
+    let mut seen = std::collections::BTreeSet::new();
+    for (index, taint) in list(node, &["spec", "taints"]).iter().enumerate() {
+        let path = path.child("taints").index(index);
+        check::name(taint, "key", names::qualified_name, &path, faults);
+        check::optional_name(taint, "value", names::label_value, &path, faults);
+        check::known(taint, "effect", EFFECTS, &path, faults);
+        if !seen.insert((text(taint, &["key"]), text(taint, &["effect"]))) {
+            faults.push(FieldError::duplicate(path, taint));
+        }
+    }
+    let ranges = list(node, &["spec", "podCIDRs"]).iter().filter_map(Value::as_str);
+    for range in ranges.chain(Some(text(node, &["spec", "podCIDR"])).filter(|range| !range.is_empty())) {
+        if !check::is_cidr(range) {
+            faults.push(FieldError::invalid(path.child("podCIDRs"), range, check::NO_CIDR));
+        }
+    }
+    validate_status(node, faults);
+}
+
+fn validate_status(node: &Value, faults: &mut Faults) {
+    for part in ["capacity", "allocatable"] {
+        for name in members(node, &["status", part]).into_iter().flat_map(|amounts| amounts.keys()) {
+            if check::quantity(node, &["status", part, name]).is_some_and(|amount| amount < Quantity::ZERO) {
+                let path = FieldPath::new("status").child(part).key(name);
+                let shown = text(node, &["status", part, name]);
+                faults.push(FieldError::invalid(path, shown, check::NOT_NEGATIVE));
+            }
+        }
+    }
+}
 
 fn status(node: &Value) -> String {
     let ready = list(node, &["status", "conditions"]).iter().find(|c| text(c, &["type"]) == "Ready");

@@ -20,6 +20,22 @@ pub fn created(object: &Value, now: Timestamp) -> Value {
     json!(age(text(object, &["metadata", "creationTimestamp"]), now))
 }
 
+/// Some of many: the first few, and how many more there are.
+pub fn some(all: &[String], few: usize) -> String {
+    let shown: Vec<&str> = all.iter().take(few).map(String::as_str).collect();
+    match all.len().saturating_sub(few) {
+        0 => shown.join(","),
+        more => format!("{} + {more} more...", shown.join(",")),
+    }
+}
+
+/// The name of the newest object that an annotation of `true` makes the default of its type.
+pub fn default_of(objects: &[Value], annotation: &str) -> Option<String> {
+    let marked = objects.iter().filter(|o| text(o, &["metadata", "annotations", annotation]) == "true");
+    let newest = marked.max_by_key(|o| text(o, &["metadata", "creationTimestamp"]))?;
+    Some(text(newest, &["metadata", "name"]).to_owned())
+}
+
 /// The cells of a type that shows its name and when it was created.
 pub fn name_and_creation(object: &Value, _: Timestamp) -> Vec<Value> {
     vec![name(object), json!(text(object, &["metadata", "creationTimestamp"]))]

@@ -4,6 +4,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_model::field::FieldError;
 use strata_model::names::{self, NameRule};
+use strata_model::resource::GroupResource;
+
+use crate::authn::User;
 
 /// The faults found in an object.
 pub type Faults = Vec<FieldError>;
@@ -80,6 +83,32 @@ pub const fn switch(name: &'static str, pointers: &'static [&'static str]) -> Fi
     Field { name, pointers, absent: "false" }
 }
 
+/// What the rules of a type may look at beside the object itself.
+pub trait Around {
+    /// The object of a type with this name.
+    fn get(&self, id: &GroupResource, namespace: &str, name: &str) -> Option<Value>;
+    /// All objects of a type that lives beside namespaces.
+    fn all(&self, id: &GroupResource) -> Vec<Value>;
+    /// Whether some object holds a reservation of this name.
+    fn taken(&self, reservation: &str) -> bool;
+    /// A random number below another, which is not 0.
+    fn below(&self, limit: u32) -> u32;
+    /// Who writes.
+    fn user(&self) -> &User;
+}
+
+/// Why an object cannot be what its writer wants, seen beside others.
+#[derive(Debug)]
+pub enum Unsettled {
+    /// Its fields are at fault.
+    Faults(Faults),
+    /// It is not allowed.
+    Forbidden(String),
+}
+
+/// Settles an object, given (on an update) what it was.
+pub type Settle = fn(&mut Value, Option<&Value>, &dyn Around) -> Result<(), Unsettled>;
+
 /// The rules of one type. `PLAIN` has none; types name where they differ.
 #[derive(Clone, Copy)]
 pub struct Rules {
@@ -95,6 +124,12 @@ pub struct Rules {
     pub validate: fn(&Value, &mut Faults),
     /// Faults of a change to (first) from (second).
     pub validate_update: fn(&Value, &Value, &mut Faults),
+    /// Faults of a status that is written by itself.
+    pub validate_status: fn(&Value, &mut Faults),
+    /// What an object gets or needs by what else there is: free addresses, classes by name.
+    pub settle: Option<Settle>,
+    /// Names that only one object may hold at a time, and that this one holds.
+    pub reserves: Option<fn(&Value) -> Vec<String>>,
     /// Sentences that the writer should see though the object is fine.
     pub warnings: fn(&Value) -> Vec<String>,
     /// Columns of the Table.
@@ -147,6 +182,9 @@ pub const PLAIN: Rules = Rules {
     update: |_, _| {},
     validate: |_, _| {},
     validate_update: |_, _, _| {},
+    validate_status: |_, _| {},
+    settle: None,
+    reserves: None,
     warnings: |_| Vec::new(),
     columns: &[NAME, AGE],
     row: |_, _| Vec::new(),

@@ -6,6 +6,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod access;
 mod case;
 mod forms;
+mod network;
+mod storage;
 mod workloads;

@@ -149,6 +149,12 @@ impl FieldError {
         Self { path, fault: FieldFault::TooLong, value: None, detail }
     }
 
+    /// A list with more items than it may have.
+    pub fn too_many(path: FieldPath, count: usize, limit: usize) -> Self {
+        let detail = format!("must have at most {limit} items");
+        Self { path, fault: FieldFault::TooMany, value: Some(count.to_string()), detail }
+    }
+
     /// The message without the path, as a status cause carries it.
     pub fn message(&self) -> String {
         let mut text = self.fault.words().to_owned();
