@@ -38,6 +38,11 @@ const FLOORS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "thermostat",
+        "controllers/examples/thermostat",
+        &["strata-model", "strata-plan", "strata-runtime", "strata-client"],
+    ),
+    (
         "strata-testing",
         "tests/server",
         &["strata-client", "strata-apiserver", "strata-store", "strata-stack", "strata-runtime"],
