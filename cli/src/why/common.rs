@@ -6,11 +6,12 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 5] = [
+const CONTROLLERS: [(&str, &str, &str); 6] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
     ("apps", "StatefulSet", "statefulset"),
     ("apps", "DaemonSet", "daemonset"),
+    ("", "ReplicationController", "replicationcontroller"),
     ("", "Namespace", "namespace"),
 ];
 

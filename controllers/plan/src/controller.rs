@@ -361,10 +361,30 @@ impl ObserveError {
     }
 }
 
+/// What a refused action was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// To create something.
+    Create,
+    /// To delete something.
+    Delete,
+    /// Anything else.
+    Other,
+}
+
+/// An action of a plan that the server refused, for a reason that is not one of timing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was tried.
+    pub attempt: Attempt,
+    /// What the server said.
+    pub message: String,
+}
+
 /// A controller. Its value holds configuration only; all state is in the world.
 pub trait Controller: Send + Sync + 'static {
     /// What is observed for one key.
-    type Observed;
+    type Observed: Send;
 
     /// Its name: of the process, the lease, the identity, the metrics.
     fn name(&self) -> &'static str;
@@ -377,6 +397,13 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Decides. Total, deterministic, bounded; settles: once its actions are applied, it has none.
     fn plan(&self, observed: &Self::Observed, now: Timestamp) -> Plan;
+
+    /// What else to do when the server refused an action of a plan for what was observed: to tell of it. The key is
+    /// tried again in any case. Nothing, unless a controller says otherwise.
+    fn refused(&self, observed: &Self::Observed, refusal: &Refusal, now: Timestamp) -> Plan {
+        let _ = (observed, refusal, now);
+        Plan::settled()
+    }
 }
 
 /// The keys to which a changed object leads.

@@ -11,6 +11,7 @@ use strata_client::error::{Class, ClientError};
 use strata_client::options::{ListOptions, Projection};
 use strata_client::watch::Watches;
 use strata_model::resource::ResourceType;
+use strata_model::status::Reason;
 use strata_plan::controller::Next;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::barrier::Barrier;
+use crate::perform;
 use crate::queue::{End, Job};
 use crate::reconcile::{Context, Damped, Outcome, Reconcile, ReconcileError};
 use crate::telemetry::{Ending, Metrics};
@@ -28,8 +30,6 @@ const ASK_PROGRESS: Duration = Duration::from_millis(200);
 pub const DRAIN: Duration = Duration::from_secs(5);
 /// From which attempt on a failure is worth a warning: the first ones are mostly conflicts that pass.
 const WARN_FROM_ATTEMPT: u32 = 5;
-/// The cause the server gives where a namespace is being deleted.
-const NAMESPACE_ENDS: &str = "NamespaceTerminating";
 /// How long after its deadline a reconcile is broken off: longer than a request may take.
 const GRACE: Duration = Duration::from_secs(40);
 
@@ -215,10 +215,14 @@ fn ending(outcome: &Outcome) -> Ending {
     }
 }
 
-/// Whether only a change helps. What the transport says is never final: servers come back with other certificates.
+/// Whether only a change helps. What the transport says is never final: servers come back with other certificates; nor
+/// is what is forbidden: quotas are freed, rights are granted.
 fn is_terminal(error: &ReconcileError) -> bool {
     let answered = match error {
-        ReconcileError::Request { source, .. } => matches!(source, ClientError::Refused { .. }),
+        ReconcileError::Request { source: ClientError::Refused { status }, .. } => {
+            status.reason != Some(Reason::Forbidden)
+        }
+        ReconcileError::Request { .. } => false,
         ReconcileError::Observe(_) | ReconcileError::Effect { .. } => true,
     };
     answered
@@ -228,11 +232,12 @@ fn is_terminal(error: &ReconcileError) -> bool {
         }
 }
 
-/// Whether the server refused because the namespace is on its way out: everybody who deletes one brings that about.
+/// Whether the server refused because the namespace is on its way out.
 fn is_ending(error: &ReconcileError) -> bool {
-    let ReconcileError::Request { source: ClientError::Refused { status }, .. } = error else { return false };
-    let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| cause.reason == NAMESPACE_ENDS)
+    match error {
+        ReconcileError::Request { source: ClientError::Refused { status }, .. } => perform::is_ending(status),
+        _ => false,
+    }
 }
 
 fn report(job: &Job, outcome: &Outcome, took: Duration) {

@@ -18,7 +18,7 @@ use strata_plan::deployment::Deployments;
 use strata_plan::garbage::Garbage;
 use strata_plan::namespace::Namespaces;
 use strata_plan::nodelifecycle::{self, NodeLifecycle};
-use strata_plan::replicaset::ReplicaSets;
+use strata_plan::replicaset::{ReplicaSets, ReplicationControllers};
 use strata_plan::scheduler::Scheduler;
 use strata_plan::serviceaccount::{RootCertificates, ServiceAccounts};
 use strata_plan::statefulset::StatefulSets;
@@ -72,11 +72,13 @@ pub enum Name {
     StatefulSet,
     /// Holds DaemonSets to a pod a node.
     DaemonSet,
+    /// Holds ReplicationControllers to their count of pods.
+    ReplicationController,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -87,6 +89,7 @@ impl Name {
         Self::RootCertificates,
         Self::StatefulSet,
         Self::DaemonSet,
+        Self::ReplicationController,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -99,7 +102,8 @@ impl Name {
             | Self::ServiceAccount
             | Self::RootCertificates
             | Self::StatefulSet
-            | Self::DaemonSet => TOGETHER,
+            | Self::DaemonSet
+            | Self::ReplicationController => TOGETHER,
         }
     }
 
@@ -116,6 +120,7 @@ impl Name {
             Self::RootCertificates => "root-ca-certificate-publisher",
             Self::StatefulSet => "statefulset",
             Self::DaemonSet => "daemonset",
+            Self::ReplicationController => "replicationcontroller",
         }
     }
 }
@@ -172,6 +177,9 @@ pub async fn run(
         },
         Name::StatefulSet => run::controller(StatefulSets, client, options, shutdown).await,
         Name::DaemonSet => run::controller(DaemonSets, client, options, shutdown).await,
+        Name::ReplicationController => {
+            run::controller(ReplicationControllers, client, options, shutdown).await
+        }
     }
 }
 

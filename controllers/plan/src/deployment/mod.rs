@@ -5,6 +5,7 @@
 //! * during a rolling update all sets together never are asked for more than replicas + surge, and no step of ours
 //!   makes fewer than replicas − unavailable available (the numbers are in `rollout`);
 //! * under `Recreate` no pod of the new template is asked for while one of an old template is there;
+//! * a Deployment that asks for it goes back to its last good template when a rollout misses its deadline;
 //! * paused, nothing is rolled, but scaling works; and an old ReplicaSet is only ever deleted when it is empty.
 //!
 //! Every step is safe on its own, so a plan may be cut anywhere.
@@ -13,6 +14,7 @@ mod template;
 mod observed;
 mod sizes;
 mod progress;
+mod rollback;
 #[cfg(test)]
 mod tests;
 
@@ -74,6 +76,10 @@ impl Controller for Deployments {
         claim(observed, &mut plan);
         if !plan.is_settled() {
             // Who belongs here is settled first; the sizes follow from it.
+            return plan;
+        }
+        if rollback::plan(observed, &mut plan) {
+            // The sizes follow from the template, which is another one now.
             return plan;
         }
         let sizes = sizes::of(observed);
@@ -156,6 +162,9 @@ impl Observed {
     fn annotations(&self, revision: i64) -> BTreeMap<String, String> {
         let mut annotations = template::handed_down(self.deployment.object().meta());
         annotations.insert(REVISION.to_owned(), revision.to_string());
+        if rollback::is_asked(self) && progress::is_complete_as_written(self) {
+            annotations.insert(rollback::GOOD.to_owned(), "true".to_owned());
+        }
         if let Some(new) = self.new.as_ref().filter(|s| template::revision(s.object().meta()) != revision)
             && let Some(history) = template::history(new.object().meta())
         {

@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::DeploymentCondition;
 use serde_json::{Value, json};
 use strata_model::condition::{self, Condition, rfc3339};
 
-use super::observed::{Observed, actual, asked, available, ready};
+use super::observed::{Observed, SetRef, actual, asked, available, ready};
 use super::template::REVISION_HISTORY;
 use crate::controller::{Action, Plan};
 
@@ -19,6 +19,7 @@ const UPDATED: &str = "ReplicaSetUpdated";
 const PAUSED: &str = "DeploymentPaused";
 const RESUMED: &str = "DeploymentResumed";
 const PROGRESSING: &str = "Progressing";
+const FAILURE: &str = "ReplicaFailure";
 
 /// The numbers of a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +76,29 @@ pub fn is_complete_as_written(observed: &Observed) -> bool {
     seen >= generation && Counts::written(observed).is_complete(observed.replicas())
 }
 
+/// Whether the status that is written says, of the present spec, that the rollout of a ReplicaSet missed its deadline.
+pub fn is_timed_out_as_written(observed: &Observed, set: &str) -> bool {
+    let seen = observed.deployment.status.as_ref().and_then(|s| s.observed_generation).unwrap_or(0);
+    let list = written_conditions(observed);
+    let progressing = condition::find(&list, PROGRESSING);
+    seen >= observed.deployment.object().meta().generation
+        && progressing.is_some_and(|c| c.reason == TIMED_OUT && !is_of_another(c, set))
+}
+
+/// Takes over from the ReplicaSets that their pods cannot be made, or that they can again.
+fn failing(observed: &Observed, list: &mut Vec<Condition>, now: Timestamp) {
+    let conditions =
+        |set: &SetRef| set.status.as_ref().and_then(|s| s.conditions.clone()).unwrap_or_default();
+    let mut all = observed.sets().flat_map(conditions);
+    match all.find(|c| c.type_ == FAILURE && c.status == "True") {
+        Some(c) => {
+            let (reason, message) = (c.reason.unwrap_or_default(), c.message.unwrap_or_default());
+            set(list, condition(FAILURE, "True", &reason, message), now);
+        }
+        None => list.retain(|c| c.type_ != FAILURE),
+    }
+}
+
 /// Writes the status, if it differs; looks again when the deadline passes. `new` is the name of the ReplicaSet of the
 /// present template, if it exists or was created this turn.
 pub fn report(observed: &Observed, new: Option<&str>, now: Timestamp, plan: &mut Plan) {
@@ -83,6 +107,7 @@ pub fn report(observed: &Observed, new: Option<&str>, now: Timestamp, plan: &mut
     let mut conditions = old.clone();
     set(&mut conditions, availability(observed, counts), now);
     progressing(observed, counts, new, &mut conditions, now);
+    failing(observed, &mut conditions, now);
     if let Some(at) = deadline_of(observed, &conditions).filter(|at| *at > now) {
         plan.next = plan.next.or_at(at);
     }

@@ -26,13 +26,16 @@ pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Annotations of a Deployment that its ReplicaSets do not take over.
-const OWN_ANNOTATIONS: [&str; 6] = [
+const OWN_ANNOTATIONS: [&str; 9] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     REVISION_HISTORY,
     DESIRED,
     MAX,
     "deprecated.deployment.rollback.to",
+    "strata.dev/auto-rollback",
+    "strata.dev/good",
+    "strata.dev/rolled-back-from",
 ];
 /// Longest revision history, in bytes; the oldest revisions are dropped.
 const HISTORY_MAX: usize = 2_000;

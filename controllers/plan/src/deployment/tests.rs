@@ -1,6 +1,8 @@
 //! Scenarios of Deployments, with the ReplicaSet controller beside and a node that starts what is not called `bad`.
 //! All run with whole plans and with plans cut after every write; each turn is checked against the promises.
 
+mod rollback;
+
 use serde_json::Value;
 use strata_model::object::ObjectKey;
 use strata_model::resource::builtin::{DEPLOYMENT, POD, REPLICA_SET};

@@ -1,7 +1,8 @@
-//! The ReplicaSet controller: holds the number of pods of each ReplicaSet.
+//! The ReplicaSet controller: holds the number of pods of each ReplicaSet; and the same for their elders, the
+//! ReplicationControllers, which differ in how they are written alone.
 //!
-//! Owns the pods that a ReplicaSet controls, and the ReplicaSet's status. What must always hold:
-//! * a pod belongs to at most one ReplicaSet, the one whose uid its controller reference has; no reference but to
+//! Owns the pods that a set controls, and the set's status. What must always hold:
+//! * a pod belongs to at most one set, the one whose uid its controller reference has; no reference but to
 //!   orphans is ever added, and none but its own is ever taken away;
 //! * pods that ended, or whose deletion was asked for, are no replicas: they are neither counted nor touched;
 //! * a ReplicaSet that is being deleted creates, deletes, adopts nothing;
@@ -10,6 +11,7 @@
 //! Creations run one after the other and end at the first refusal, so an API that refuses pods (a quota, a broken
 //! webhook) costs one call per retry. A turn is bounded by [`BURST`]; the next follows as its pods are seen.
 
+mod sort;
 mod victims;
 #[cfg(test)]
 mod tests;
@@ -17,40 +19,49 @@ mod tests;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetSpec};
 use serde_json::{Value, json};
+use strata_model::condition::{self, Condition};
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::builtin;
 use strata_model::selector::Selector;
 
+use self::sort::{Asked, FAILURE, Sort, Written};
 use crate::controller::{
-    Action, CREATED_NAME, Controller, EventType, Fact, Key, MapTo, ObserveError, Plan, Propagation, Target,
-    View, Watched,
+    Action, Attempt, CREATED_NAME, Controller, EventType, Fact, Key, MapTo, ObserveError, Plan, Propagation,
+    Refusal, Target, View, Watched,
 };
 use crate::ownership;
 use crate::pods::{self, PodRef};
 use crate::podtemplate;
+use crate::status::count;
 use crate::typed::Typed;
 
 /// Most pods created or deleted in one turn. Until a turn is over neither is the status told nor a deletion of the set
 /// heard, so a turn is to be a fraction of a second, and there may be many.
 pub const BURST: usize = 100;
 
-/// The controller. Has no configuration.
+/// The controller of ReplicaSets. Has no configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplicaSets;
 
-/// What matters for one ReplicaSet.
+/// The controller of ReplicationControllers. Has no configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplicationControllers;
+
+/// What matters for one set.
 #[derive(Debug)]
 pub struct Observed {
-    set: Typed<ReplicaSet>,
-    /// Of the body; `None` where it is malformed or empty, and so selects nothing.
-    selector: Option<Selector>,
+    sort: &'static Sort,
+    set: Arc<Object>,
+    /// What its body asks for.
+    asked: Asked,
+    /// What its status says.
+    written: Written,
     /// Pods that the set controls, by name.
     owned: Vec<PodRef>,
     /// Active pods that match and that nobody controls, by name.
     orphans: Vec<PodRef>,
-    /// Active pods of all ReplicaSets of the same controller: where siblings run matters for who goes first.
+    /// Active pods of all sets of the same controller: where siblings run matters for who goes first.
     related: Vec<PodRef>,
 }
 
@@ -62,69 +73,113 @@ impl Controller for ReplicaSets {
     }
 
     fn watches(&self) -> Vec<Watched> {
-        vec![
-            Watched::all(&builtin::REPLICA_SET, MapTo::Itself),
-            Watched::all(&builtin::POD, MapTo::With(sets_of_pod)),
-        ]
+        let pods = MapTo::With(|view, pod| sets_of_pod(&sort::REPLICA_SET, view, pod));
+        vec![Watched::all(&builtin::REPLICA_SET, MapTo::Itself), Watched::all(&builtin::POD, pods)]
     }
 
     fn observe(&self, view: &dyn View, key: &Key) -> Result<Option<Observed>, ObserveError> {
-        let Some(set) = view.get(&builtin::REPLICA_SET.id, &key.object) else { return Ok(None) };
-        let owned = view.owned_by(&builtin::POD.id, &set.meta().uid);
-        let owned = owned.into_iter().filter(|p| ownership::controls(&set, p)).collect();
-        let owned = Typed::all(owned).map_err(ObserveError::at(key))?;
-        let set = Typed::<ReplicaSet>::new(set).map_err(ObserveError::at(key))?;
-        let selector = selector_of(&set);
-        let orphans = match &selector {
-            Some(selector) if !set.object().meta().is_deleting() => orphans(view, key, selector)?,
-            _ => Vec::new(),
-        };
-        let mut observed = Observed { set, selector, owned, orphans, related: Vec::new() };
-        if observed.active().count() > observed.desired() {
-            observed.related = related(view, &observed.set, key)?;
-        }
-        Ok(Some(observed))
+        observe(&sort::REPLICA_SET, view, key)
     }
 
     fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
-        let mut plan = Plan::settled();
-        if observed.selector.is_none() {
-            plan.note("BadSelector", "the selector is empty or malformed, so it selects no pods");
-            return plan;
-        }
-        if !observed.set.object().meta().is_deleting() {
-            release(observed, &mut plan);
-            adopt(observed, &mut plan);
-            let replicas = observed.active().count();
-            match observed.desired() {
-                desired if replicas < desired => create(observed, desired - replicas, &mut plan),
-                desired if replicas > desired => delete(observed, replicas - desired, now, &mut plan),
-                _ => {}
-            }
-        }
-        status(observed, now, &mut plan);
-        plan
+        plan(observed, now)
+    }
+
+    fn refused(&self, observed: &Observed, refusal: &Refusal, now: Timestamp) -> Plan {
+        refused(observed, refusal, now)
     }
 }
 
+impl Controller for ReplicationControllers {
+    type Observed = Observed;
+
+    fn name(&self) -> &'static str {
+        "replicationcontroller"
+    }
+
+    fn watches(&self) -> Vec<Watched> {
+        let pods = MapTo::With(|view, pod| sets_of_pod(&sort::REPLICATION_CONTROLLER, view, pod));
+        vec![Watched::all(&builtin::REPLICATION_CONTROLLER, MapTo::Itself), Watched::all(&builtin::POD, pods)]
+    }
+
+    fn observe(&self, view: &dyn View, key: &Key) -> Result<Option<Observed>, ObserveError> {
+        observe(&sort::REPLICATION_CONTROLLER, view, key)
+    }
+
+    fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
+        plan(observed, now)
+    }
+
+    fn refused(&self, observed: &Observed, refusal: &Refusal, now: Timestamp) -> Plan {
+        refused(observed, refusal, now)
+    }
+}
+
+fn observe(sort: &'static Sort, view: &dyn View, key: &Key) -> Result<Option<Observed>, ObserveError> {
+    let Some(set) = view.get(&sort.resource.id, &key.object) else { return Ok(None) };
+    let owned = view.owned_by(&builtin::POD.id, &set.meta().uid);
+    let owned = owned.into_iter().filter(|p| ownership::controls(&set, p)).collect();
+    let owned = Typed::all(owned).map_err(ObserveError::at(key))?;
+    let (asked, written) = (sort.read)(&set).map_err(ObserveError::at(key))?;
+    let orphans = match &asked.selector {
+        Some(selector) if !set.meta().is_deleting() => orphans(view, key, selector)?,
+        _ => Vec::new(),
+    };
+    let mut observed = Observed { sort, set, asked, written, owned, orphans, related: Vec::new() };
+    if observed.active().count() > observed.asked.replicas {
+        observed.related = related(view, &observed, key)?;
+    }
+    Ok(Some(observed))
+}
+
+fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    let mut plan = Plan::settled();
+    if observed.asked.selector.is_none() {
+        plan.note("BadSelector", "the selector is empty or malformed, so it selects no pods");
+        return plan;
+    }
+    let mut failure = observed.written.failure.clone();
+    if !observed.set.meta().is_deleting() {
+        release(observed, &mut plan);
+        adopt(observed, &mut plan);
+        let replicas = observed.active().count();
+        match observed.asked.replicas {
+            desired if replicas < desired => create(observed, desired - replicas, &mut plan),
+            desired if replicas > desired => delete(observed, replicas - desired, now, &mut plan),
+            // As many as asked for: whatever failed before does not fail any more.
+            _ => failure = None,
+        }
+    }
+    status(observed, failure, now, &mut plan);
+    plan
+}
+
+/// Tells that pods could not be made, in an event and in the status.
+fn refused(observed: &Observed, refusal: &Refusal, now: Timestamp) -> Plan {
+    let mut plan = Plan::settled();
+    let (reason, message) = match refusal.attempt {
+        Attempt::Create => ("FailedCreate", format!("Error creating: {}", refusal.message)),
+        Attempt::Delete => ("FailedDelete", format!("Error deleting: {}", refusal.message)),
+        Attempt::Other => return plan,
+    };
+    plan.event(observed.target(), EventType::Warning, reason, message);
+    let failure = Condition {
+        type_: FAILURE.to_owned(),
+        status: "True".to_owned(),
+        reason: reason.to_owned(),
+        message: refusal.message.clone(),
+        ..Condition::default()
+    };
+    let mut list: Vec<Condition> = observed.written.failure.clone().into_iter().collect();
+    condition::set(&mut list, failure, now);
+    status(observed, list.pop(), now, &mut plan);
+    plan
+}
+
 impl Observed {
-    fn spec(&self) -> Option<&ReplicaSetSpec> {
-        self.set.spec.as_ref()
-    }
-
-    /// How many pods there should be.
-    fn desired(&self) -> usize {
-        let replicas = self.spec().and_then(|s| s.replicas).unwrap_or(1);
-        usize::try_from(replicas).unwrap_or(0)
-    }
-
-    fn min_ready_seconds(&self) -> i64 {
-        self.spec().and_then(|s| s.min_ready_seconds).unwrap_or(0).into()
-    }
-
     /// Whether the selector still selects a pod.
     fn selects(&self, pod: &PodRef) -> bool {
-        self.selector.as_ref().is_some_and(|s| s.matches(&pod.object().meta().labels))
+        self.asked.selector.as_ref().is_some_and(|s| s.matches(&pod.object().meta().labels))
     }
 
     /// The replicas: owned or about to be adopted, selected, active.
@@ -134,29 +189,24 @@ impl Observed {
     }
 
     fn target(&self) -> Target {
-        Target::of(&builtin::REPLICA_SET, self.set.object())
+        Target::of(self.sort.resource, &self.set)
     }
 }
 
 /// The keys of a pod: the set that controls it, or every set that would adopt it.
-fn sets_of_pod(view: &dyn View, pod: &Object) -> Vec<Key> {
+fn sets_of_pod(sort: &Sort, view: &dyn View, pod: &Object) -> Vec<Key> {
+    let set = sort.resource;
     if let Some(owner) = pod.meta().controller() {
-        let set = &builtin::REPLICA_SET;
         let ours = owner.group() == set.id.group && owner.kind == set.kind;
         let key = ObjectKey::new(pod.meta().namespace.clone(), owner.name.clone());
         return if ours { vec![Key::new(set, key)] } else { Vec::new() };
     }
-    let mut sets = view.list(&builtin::REPLICA_SET.id, &pod.meta().namespace);
-    sets.retain(|set| {
-        let typed = set.typed::<ReplicaSet>().ok();
-        typed.and_then(selector_of).is_some_and(|s| s.matches(&pod.meta().labels))
+    let mut sets = view.list(&set.id, &pod.meta().namespace);
+    sets.retain(|one| {
+        let asked = (sort.read)(one).ok().and_then(|(asked, _)| asked.selector);
+        asked.is_some_and(|s| s.matches(&pod.meta().labels))
     });
-    sets.iter().map(|set| Key::new(&builtin::REPLICA_SET, set.key())).collect()
-}
-
-fn selector_of(set: &ReplicaSet) -> Option<Selector> {
-    let selector = Selector::from_body(&set.spec.as_ref()?.selector).ok()?;
-    (!selector.is_everything()).then_some(selector)
+    sets.iter().map(|one| Key::new(set, one.key())).collect()
 }
 
 fn orphans(view: &dyn View, key: &Key, selector: &Selector) -> Result<Vec<PodRef>, ObserveError> {
@@ -167,10 +217,10 @@ fn orphans(view: &dyn View, key: &Key, selector: &Selector) -> Result<Vec<PodRef
     Ok(orphans)
 }
 
-fn related(view: &dyn View, set: &Typed<ReplicaSet>, key: &Key) -> Result<Vec<PodRef>, ObserveError> {
-    let siblings: Vec<Arc<Object>> = match set.object().meta().controller() {
-        Some(owner) => view.owned_by(&builtin::REPLICA_SET.id, &owner.uid),
-        None => vec![Arc::clone(set.object())],
+fn related(view: &dyn View, observed: &Observed, key: &Key) -> Result<Vec<PodRef>, ObserveError> {
+    let siblings: Vec<Arc<Object>> = match observed.set.meta().controller() {
+        Some(owner) => view.owned_by(&observed.sort.resource.id, &owner.uid),
+        None => vec![Arc::clone(&observed.set)],
     };
     let mut related = Vec::new();
     for sibling in siblings {
@@ -183,7 +233,7 @@ fn related(view: &dyn View, set: &Typed<ReplicaSet>, key: &Key) -> Result<Vec<Po
 
 /// Lets go of active pods that are not selected any more.
 fn release(observed: &Observed, plan: &mut Plan) {
-    let uid = &observed.set.object().meta().uid;
+    let uid = &observed.set.meta().uid;
     for pod in &observed.owned {
         if pods::is_active(pod.object(), pod) && !observed.selects(pod) {
             let patch = ownership::release_patch(uid, pod.object());
@@ -198,7 +248,7 @@ fn adopt(observed: &Observed, plan: &mut Plan) {
         plan.actions.push(Action::Confirm { target: observed.target(), fact: Fact::Alive });
     }
     for pod in &observed.orphans {
-        let patch = ownership::adopt_patch(&builtin::REPLICA_SET, observed.set.object(), pod.object());
+        let patch = ownership::adopt_patch(observed.sort.resource, &observed.set, pod.object());
         plan.actions.push(Action::Patch { target: Target::of(&builtin::POD, pod.object()), patch });
     }
 }
@@ -218,9 +268,9 @@ fn create(observed: &Observed, missing: usize, plan: &mut Plan) {
 
 /// The template's pod, with a name to be chosen.
 fn pod_from_template(observed: &Observed) -> Result<Value, String> {
-    let set = observed.set.object();
+    let set = &observed.set;
     let value = set.to_value().map_err(|e| e.to_string())?;
-    let mut pod = podtemplate::pod(&value["spec"]["template"], &builtin::REPLICA_SET, set)?;
+    let mut pod = podtemplate::pod(&value["spec"]["template"], observed.sort.resource, set)?;
     pod["metadata"]["generateName"] = json!(format!("{}-", set.meta().name));
     Ok(pod)
 }
@@ -241,14 +291,12 @@ fn delete(observed: &Observed, surplus: usize, now: Timestamp, plan: &mut Plan) 
 }
 
 /// Writes what was observed, if it differs from what is written; and looks again when a pod becomes available by time.
-fn status(observed: &Observed, now: Timestamp, plan: &mut Plan) {
-    let labels = observed.spec().and_then(|s| s.template.as_ref()?.metadata.as_ref()?.labels.as_ref());
-    let labelled = Selector::from_labels(labels.unwrap_or(&Default::default()));
+fn status(observed: &Observed, failure: Option<Condition>, now: Timestamp, plan: &mut Plan) {
     let (mut replicas, mut full, mut ready, mut available) = (0, 0, 0, 0);
     for pod in observed.active() {
         replicas += 1;
-        full += i32::from(labelled.matches(&pod.object().meta().labels));
-        let Some(at) = pods::available_at(pod, observed.min_ready_seconds()) else { continue };
+        full += i32::from(observed.asked.labelled.matches(&pod.object().meta().labels));
+        let Some(at) = pods::available_at(pod, observed.asked.min_ready_seconds) else { continue };
         ready += 1;
         if at <= now {
             available += 1;
@@ -256,24 +304,21 @@ fn status(observed: &Observed, now: Timestamp, plan: &mut Plan) {
             plan.next = plan.next.or_at(at);
         }
     }
-    let generation = observed.set.object().meta().generation;
-    let old = observed.set.status.as_ref();
-    let written = |field: Option<i32>| field.unwrap_or(0);
-    let same = old.is_some_and(|s| {
-        s.replicas == replicas
-            && written(s.fully_labeled_replicas) == full
-            && written(s.ready_replicas) == ready
-            && written(s.available_replicas) == available
-            && s.observed_generation.unwrap_or(0) == generation
-    });
-    if same {
+    let generation = observed.set.meta().generation;
+    let told = failure != observed.written.failure;
+    let seen = Written { replicas, full, ready, available, generation, failure, ..observed.written.clone() };
+    if seen == observed.written {
         return;
     }
-    let shown = |n: i32| if n == 0 { Value::Null } else { json!(n) };
-    let status = json!({
-        "replicas": replicas, "fullyLabeledReplicas": shown(full), "readyReplicas": shown(ready),
-        "availableReplicas": shown(available), "observedGeneration": generation,
+    let mut status = json!({
+        "replicas": replicas, "fullyLabeledReplicas": count(full), "readyReplicas": count(ready),
+        "availableReplicas": count(available), "observedGeneration": generation,
     });
+    if told {
+        let mut conditions = observed.written.others.clone();
+        conditions.extend(seen.failure.iter().map(|c| json!(c)));
+        status["conditions"] = if conditions.is_empty() { Value::Null } else { json!(conditions) };
+    }
     // "At most one status, last but events": events of creations and deletions stand before it, which is as good.
     plan.actions.push(Action::Status { target: observed.target(), status });
 }

@@ -1,7 +1,7 @@
 //! Scenarios of ReplicaSets. Each runs with whole plans and with plans cut after every write.
 
 use serde_json::json;
-use strata_model::resource::builtin::{POD, REPLICA_SET};
+use strata_model::resource::builtin::{POD, REPLICA_SET, REPLICATION_CONTROLLER};
 
 use super::*;
 use crate::testing::{all, at, both_ways, key, make_ready, names, pod, replica_set, value};
@@ -292,6 +292,61 @@ fn a_pod_leads_to_its_set_or_to_those_that_would_take_it() {
     let mut world = world(0);
     let orphan = world.create(&POD, pod("o", json!({"app": "web"})), at(0)).unwrap();
     let alien = world.create(&POD, pod("x", json!({"app": "db"})), at(0)).unwrap();
-    assert_eq!(sets_of_pod(&world, &orphan), vec![set_key()]);
-    assert!(sets_of_pod(&world, &alien).is_empty());
+    assert_eq!(sets_of_pod(&sort::REPLICA_SET, &world, &orphan), vec![set_key()]);
+    assert!(sets_of_pod(&sort::REPLICA_SET, &world, &alien).is_empty());
+}
+
+#[test]
+fn what_the_server_refuses_is_told_until_it_is_made() {
+    let mut world = world(2);
+    let root = set_key();
+    let observed = ReplicaSets.observe(&world, &root).unwrap().unwrap();
+    let refusal = Refusal { attempt: Attempt::Create, message: "exceeded quota".to_owned() };
+    for action in ReplicaSets.refused(&observed, &refusal, at(1)).actions {
+        world.apply(&action, at(1)).unwrap();
+    }
+    assert_eq!(
+        (world.told[0].reason, world.told[0].message.as_str()),
+        ("FailedCreate", "Error creating: exceeded quota")
+    );
+    let condition = &value(&world, &REPLICA_SET, &key("web"))["status"]["conditions"][0];
+    assert_eq!(
+        (&condition["type"], &condition["status"], &condition["reason"]),
+        (&json!("ReplicaFailure"), &json!("True"), &json!("FailedCreate"))
+    );
+    // Told once: the same again changes nothing.
+    let observed = ReplicaSets.observe(&world, &root).unwrap().unwrap();
+    assert!(ReplicaSets.refused(&observed, &refusal, at(2)).actions.iter().all(|a| !a.is_write()));
+    world.settle(&ReplicaSets, at(3));
+    assert!(value(&world, &REPLICA_SET, &key("web"))["status"]["conditions"].is_null());
+}
+
+#[test]
+fn replication_controllers_are_held_the_same_way() {
+    let build = || {
+        let mut world = World::new();
+        let set = json!({"metadata": {"name": "old", "namespace": "n"}, "spec": {"replicas": 2,
+            "selector": {"app": "old"}, "template": crate::testing::template("old", "i:1")}});
+        world.create(&REPLICATION_CONTROLLER, set, at(0)).unwrap();
+        world.create(&POD, pod("mine", json!({"app": "old"})), at(0)).unwrap();
+        world
+    };
+    both_ways(&ReplicationControllers, at(1), build, |world| {
+        let owners: Vec<String> =
+            all(world, &POD).iter().map(|p| p.meta().controller().unwrap().kind.clone()).collect();
+        assert_eq!(owners, ["ReplicationController", "ReplicationController"]);
+        let status = value(world, &REPLICATION_CONTROLLER, &key("old"))["status"].take();
+        assert_eq!((&status["replicas"], &status["fullyLabeledReplicas"]), (&json!(2), &json!(2)));
+    });
+    both_ways(
+        &ReplicationControllers,
+        at(2),
+        || {
+            let mut world = build();
+            world.settle(&ReplicationControllers, at(1));
+            world.patch(&REPLICATION_CONTROLLER, &key("old"), &json!({"spec": {"replicas": 1}})).unwrap();
+            world
+        },
+        |world| assert_eq!(all(world, &POD).len(), 1),
+    );
 }

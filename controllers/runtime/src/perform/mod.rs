@@ -8,14 +8,15 @@ pub mod hand;
 use std::collections::HashMap;
 
 use strata_client::client::Client;
-use strata_client::error::Class;
+use strata_client::error::{Class, ClientError};
 use strata_model::resource::ResourceType;
-use strata_plan::controller::{Action, CREATED_NAME, Key, Target};
+use strata_model::status::Status;
+use strata_plan::controller::{Action, Attempt, CREATED_NAME, Key, Refusal, Target};
 use tokio::time::Instant;
 
 use self::abreast::{Begin, Ended};
 use self::hand::{Done, Failure, Hand};
-use self::stages::{Stage, Step};
+use self::stages::Stage;
 use crate::barrier::Barrier;
 use crate::events::{Recorder, Told};
 use crate::queue::Job;
@@ -32,6 +33,8 @@ pub struct Performed {
     pub unsure: Vec<ResourceType>,
     /// Why it stopped, if it did: the first failure.
     pub error: Option<ReconcileError>,
+    /// What the server refused, if that is why it stopped and time alone does not help.
+    pub refusal: Option<Refusal>,
 }
 
 /// Performs actions for one job.
@@ -81,14 +84,18 @@ impl<'a> Performer<'a> {
 
 impl Progress<'_> {
     async fn act(&mut self, hand: &Hand<'_>, steps: Stage, deadline: Instant) {
-        let creates = matches!(steps.first(), Some(Step { action: Action::Create { .. }, .. }));
-        let begin = if creates { Begin::Slowly } else { Begin::AtOnce };
+        let attempt = match steps.first().map(|step| &step.action) {
+            Some(Action::Create { .. }) => Attempt::Create,
+            Some(Action::Delete { .. }) => Attempt::Delete,
+            _ => Attempt::Other,
+        };
         let (mut calls, mut told) = (Vec::with_capacity(steps.len()), Vec::with_capacity(steps.len()));
         for step in steps {
             let version = self.version(&step.action);
             calls.push(hand.act(step.action, version));
             told.push(step.told);
         }
+        let begin = if attempt == Attempt::Create { Begin::Slowly } else { Begin::AtOnce };
         let mut last = None;
         let ended = abreast::run(calls, begin, deadline, |place, result| match result {
             Ok(done) => {
@@ -99,7 +106,7 @@ impl Progress<'_> {
                 self.did(done);
                 std::mem::take(&mut told[place]).into_iter().for_each(|told| self.tell(told));
             }
-            Err(failure) => self.failed(failure),
+            Err(failure) => self.failed(failure, attempt),
         })
         .await;
         if let Some((_, name)) = last {
@@ -118,8 +125,11 @@ impl Progress<'_> {
         self.ours.extend(done.left_at);
     }
 
-    fn failed(&mut self, failure: Failure) {
+    fn failed(&mut self, failure: Failure, attempt: Attempt) {
         self.performed.unsure.extend(failure.unsure);
+        if self.performed.error.is_none() {
+            self.performed.refusal = refusal(&failure.error, attempt);
+        }
         self.performed.error.get_or_insert(failure.error);
     }
 
@@ -144,6 +154,22 @@ impl Progress<'_> {
         let planned = resource_version.as_ref()?;
         Some(self.ours.get(uid).unwrap_or(planned).clone())
     }
+}
+
+/// What a failure says of the server's mind: nothing where it had no say, where another was quicker, or where what is
+/// asked for goes away.
+fn refusal(error: &ReconcileError, attempt: Attempt) -> Option<Refusal> {
+    let ReconcileError::Request { source: ClientError::Refused { status }, .. } = error else { return None };
+    let helps = matches!(error.class(), Class::Invalid | Class::Terminal) && !is_ending(status);
+    helps.then(|| Refusal { attempt, message: status.message.clone() })
+}
+
+/// The cause the server gives where a namespace is being deleted.
+const NAMESPACE_ENDS: &str = "NamespaceTerminating";
+
+/// Whether the server refused because the namespace is on its way out: everybody who deletes one brings that about.
+pub fn is_ending(status: &Status) -> bool {
+    status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == NAMESPACE_ENDS)
 }
 
 #[cfg(test)]
