@@ -83,7 +83,7 @@ pub fn of_commit(error: &CommitError) -> Refusal {
         CommitError::Invalid { reason } => {
             bad_request(format!("the write is too large or malformed: {reason}"))
         }
-        CommitError::NoSpace { .. } => storage_full(),
+        CommitError::NoSpace { missing, .. } => storage_full(*missing),
         CommitError::Closed => shutting_down(),
         CommitError::Engine(error) => of_engine(error),
     }
@@ -128,15 +128,22 @@ pub fn shutting_down() -> Refusal {
     Box::new(Status::failure(Reason::ServiceUnavailable, "the server is shutting down"))
 }
 
-fn storage_full() -> Refusal {
-    let message = "the disk that holds the store is full: nothing was written; \
-                   deletes still work, other writes work again when there is space";
+fn storage_full(missing: Option<u64>) -> Refusal {
+    let more = missing.map(|bytes| {
+        let mebibytes = bytes.div_ceil(1 << 20);
+        format!(", {bytes} bytes ({mebibytes} MiB) more than are free now")
+    });
+    let message = format!(
+        "the disk that holds the store is full: nothing was written; deletes still work, other writes work again when there \
+         is space{}",
+        more.unwrap_or_default()
+    );
     Box::new(Status::failure(Reason::InsufficientStorage, message))
 }
 
 fn of_engine(error: &EngineError) -> Refusal {
     match error {
-        EngineError::NoSpace { .. } => storage_full(),
+        EngineError::NoSpace { missing, .. } => storage_full(*missing),
         EngineError::Compacted { .. } => expired("The provided resource version is too old."),
         EngineError::Corrupt { .. } => internal(format!("stored data is damaged: {error}")),
         EngineError::Unavailable { .. } | EngineError::Refused { .. } => {

@@ -71,6 +71,8 @@ pub struct Committer {
     pub clock: Arc<dyn Clock>,
     /// Why no more is committed, once that is so.
     pub stopped: Option<EngineError>,
+    /// Whether the disk is full, and that was told.
+    pub is_full: bool,
 }
 
 impl Committer {
@@ -127,21 +129,35 @@ impl Committer {
             durable = self.make_durable(&plan, Pressure::None);
         }
         match durable {
-            Ok(()) => self.publish(plan, group),
-            Err(EngineError::NoSpace { at, needed }) => {
-                tracing::warn!(at, needed, "the disk is full; only deletes are committed");
-                self.commit_deletes(group);
+            Ok(()) => {
+                if self.is_full && !plan.transactions.is_empty() {
+                    self.is_full = false;
+                    tracing::warn!("the disk has room again, everything is committed");
+                }
+                self.publish(plan, group);
+            }
+            Err(EngineError::NoSpace { at, missing, .. }) => {
+                if !self.is_full {
+                    self.is_full = true;
+                    tracing::warn!(
+                        at,
+                        missing,
+                        "the disk is full, only deletes are committed until it has room"
+                    );
+                }
+                self.commit_deletes(group, missing);
             }
             Err(error) => self.refuse(group, error),
         }
     }
 
     /// On a full disk: commits what only frees space, refuses the rest.
-    fn commit_deletes(&mut self, group: Vec<Waiting>) {
+    fn commit_deletes(&mut self, group: Vec<Waiting>, missing: Option<u64>) {
         let (deletes, puts): (Vec<_>, Vec<_>) =
             group.into_iter().partition(|waiting| waiting.txn.only_deletes());
         for waiting in puts {
-            reply(waiting.answer, Err(CommitError::NoSpace { needed: waiting.size as u64 }));
+            let needed = waiting.size as u64;
+            reply(waiting.answer, Err(CommitError::NoSpace { needed, missing }));
         }
         let mut plan = Plan::new(&self.state);
         deletes.iter().for_each(|waiting| plan.decide(&waiting.txn, self.clock.as_ref()));
@@ -164,7 +180,7 @@ impl Committer {
         match done.blocking_recv() {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "no room could be made on the full disk");
+                tracing::debug!(%error, "no room could be made on the full disk");
                 false
             }
             Err(_) => false,

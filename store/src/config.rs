@@ -32,10 +32,11 @@ pub struct Config {
     pub ring_transactions: usize,
     /// Most bytes of transactions kept in memory for watchers. Default 16 MiB.
     pub ring_bytes: usize,
-    /// Size of a log segment in bytes. Default 16 MiB; servers with a high write rate want 64 MiB.
+    /// Size of a log segment in bytes; less on a disk that is smaller than 64 segments. Default 16 MiB; servers with a
+    /// high write rate want 64 MiB.
     pub segment_bytes: u64,
     /// A new log segment begins with a copy of the whole state if that is at most so many bytes: such
-    /// a store opens from its log alone. Default 2 MiB.
+    /// a store opens from its log alone. Default 2 MiB; never more than an eighth of a segment.
     pub base_bytes: u64,
     /// The checkpoint is brought up to date when so many bytes of log are not in it, or half as many as the state
     /// has if that is more. Default 8 MiB.

@@ -31,12 +31,14 @@ pub enum Class {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// No room for the data; nothing was written, and a later try may succeed.
-    #[error("no space left in {at} ({needed} bytes needed)")]
+    #[error("no space left in {at} ({needed} bytes needed{})", more(.missing))]
     NoSpace {
         /// Directory or device that is full.
         at: String,
         /// Bytes that were asked for.
         needed: u64,
+        /// Bytes that must come free there before this can be done; `None` if that is not known.
+        missing: Option<u64>,
     },
     /// Reading or writing failed; nothing of the request was made visible.
     #[error("{action} of {file} failed")]
@@ -96,6 +98,10 @@ pub enum EngineError {
         /// The earlier failure.
         reason: String,
     },
+}
+
+fn more(missing: &Option<u64>) -> String {
+    missing.map(|bytes| format!(", {bytes} more must be free")).unwrap_or_default()
 }
 
 impl EngineError {
@@ -185,10 +191,12 @@ pub enum CommitError {
     },
     /// The disk is full; nothing happened. Reads, watches and pure deletes go on, puts work again when
     /// there is space.
-    #[error("no space left for a transaction of {needed} bytes")]
+    #[error("no space left for a transaction of {needed} bytes{}", more(.missing))]
     NoSpace {
         /// Bytes that were needed.
         needed: u64,
+        /// Bytes that must come free on the disk before puts are taken again; `None` if that is not known.
+        missing: Option<u64>,
     },
     /// The store is closed; nothing happened.
     #[error("the store is closed")]
@@ -307,7 +315,7 @@ impl From<EngineError> for WatchError {
 impl From<EngineError> for CommitError {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::NoSpace { needed, .. } => CommitError::NoSpace { needed },
+            EngineError::NoSpace { needed, missing, .. } => CommitError::NoSpace { needed, missing },
             other => CommitError::Engine(other),
         }
     }

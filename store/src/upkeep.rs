@@ -110,6 +110,8 @@ pub struct Upkeep {
     clock: Arc<dyn Clock>,
     retention: Retention,
     rest_until: Option<Instant>,
+    /// Whether the disk is full, and that was told.
+    is_full: bool,
 }
 
 impl Upkeep {
@@ -120,7 +122,7 @@ impl Upkeep {
         // The state is as old as its last transaction, however long ago this process started.
         retention.mark(state.time, state.revision);
         drop(state);
-        Upkeep { shared, clock: config.clock.clone(), retention, rest_until: None }
+        Upkeep { shared, clock: config.clock.clone(), retention, rest_until: None, is_full: false }
     }
 
     /// Takes orders until told to close or until nobody is left to give any.
@@ -136,7 +138,7 @@ impl Upkeep {
                 Ok(Order::MakeRoom(pressure, answer)) => {
                     if pressure == Pressure::Desperate {
                         let floor = self.shared.raise_floor(self.shared.current());
-                        tracing::warn!(%floor, "the disk is full: history before this revision is given up");
+                        self.tell(&format!("history before revision {floor} is given up"));
                     }
                     if answer.send(self.work_asked(pressure)).is_err() {
                         tracing::debug!("nobody waits for room any more");
@@ -160,9 +162,24 @@ impl Upkeep {
             return;
         }
         self.rest_until = None;
-        if let Err(error) = self.work(false, Pressure::None) {
-            tracing::warn!(error = %Chain(&error), "upkeep of the store failed, it will be tried again");
-            self.rest_until = Some(Instant::now() + REST);
+        match self.work(false, Pressure::None) {
+            Ok(()) => self.is_full = false,
+            Err(error) => {
+                match &error {
+                    EngineError::NoSpace { .. } => self.tell(&error.to_string()),
+                    _ => {
+                        tracing::warn!(error = %Chain(&error), "upkeep of the store failed, it will be tried again");
+                    }
+                }
+                self.rest_until = Some(Instant::now() + REST);
+            }
+        }
+    }
+
+    /// Tells of a full disk, once until it has room.
+    fn tell(&mut self, what: &str) {
+        if !std::mem::replace(&mut self.is_full, true) {
+            tracing::warn!(what, "upkeep finds the disk full, and does what it can without room");
         }
     }
 
@@ -170,10 +187,13 @@ impl Upkeep {
     fn work_asked(&mut self, pressure: Pressure) -> Result<(), EngineError> {
         match self.work(true, pressure) {
             Err(error @ EngineError::NoSpace { .. }) => {
-                tracing::warn!(%error, "upkeep did what it could without space");
+                self.tell(&error.to_string());
                 Ok(())
             }
-            other => other,
+            other => {
+                self.is_full &= pressure != Pressure::None || other.is_err();
+                other
+            }
         }
     }
 

@@ -204,7 +204,10 @@ async fn a_full_disk_takes_deletes_and_comes_back() {
         }
         assert!(stored.len() < 200, "the disk never fills");
     };
-    assert!(matches!(refused, CommitError::NoSpace { needed } if needed >= 1000), "{refused}");
+    assert!(
+        matches!(refused, CommitError::NoSpace { needed, missing: Some(1..) } if needed >= 1000),
+        "{refused}"
+    );
     assert_eq!(refused.class(), Class::Transient);
     assert_eq!(latest(&store).await.count(&KeyRange::all()), stored.len(), "reads go on");
     for key in &stored {

@@ -219,7 +219,10 @@ async fn a_full_etcd_refuses_puts_and_takes_deletes() {
         }
         assert!(written < 100, "it never fills");
     };
-    assert!(matches!(refused, CommitError::NoSpace { needed } if needed > 256 << 10), "{refused:?}");
+    assert!(
+        matches!(refused, CommitError::NoSpace { needed, missing: None } if needed > 256 << 10),
+        "{refused:?}"
+    );
     let snapshot = other.snapshot(ReadAt::Latest).await.unwrap();
     assert_eq!(snapshot.count(&KeyRange::all()), written);
     let before = snapshot.get(&"k0".into()).unwrap();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::config::Config;
 use crate::engine::checkpoint::{self, Checkpoint, Mark, Marker};
 use crate::engine::disk::Disk;
+use crate::engine::frame::ALIGN;
 use crate::engine::log::{CHECKPOINT_MARGIN_BYTES, Log, LogWriter, Sizes, locked};
 use crate::engine::recovery::{RecentLimits, open_segments, recover};
 use crate::engine::segment::io_error;
@@ -19,6 +20,12 @@ use crate::state::State;
 
 /// Bytes written to the checkpoint in one slice, counted before the last record.
 const SLICE_BYTES: usize = 4 << 20;
+/// Most of a disk that a segment may take is one part of so many.
+const DISK_SHARE: u64 = 64;
+/// The smallest segment that a small disk makes of a larger one.
+const MIN_SEGMENT_BYTES: u64 = 256 << 10;
+/// Most of a segment that a base may take is one part of so many.
+const BASE_SHARE: u64 = 8;
 /// Records that a checkpoint may write anew together with a changed one.
 const LEAF_RECORDS: u64 = 64;
 /// The checkpoint waits until this share of the state was logged anew: keys changed here and there make it write nearly
@@ -64,7 +71,7 @@ pub fn open(
     let load = || checkpoint::load(checkpoint.as_mut(), mark.revision);
     let mut recovered = recover(&segments, mark, limits, load)?;
     recovered.oldest = recovered.oldest.max(mark.floor);
-    let sizes = Sizes { segment_bytes: config.segment_bytes, base_bytes: config.base_bytes };
+    let sizes = sizes(disk.as_ref(), config)?;
     let log = Arc::new(Log::new(disk, sizes, segments, &files)?);
     log.note_floor(recovered.oldest);
     log.set_covered(mark.revision);
@@ -83,6 +90,17 @@ pub fn open(
         guard: Mutex::new(Some(guard)),
     };
     Ok(Opened { engine: Box::new(LogWriter::new(log)), archive: Arc::new(archive), recovered })
+}
+
+/// The log's sizes, on a small disk smaller ones: a log of few segments could not give back any of them, and the reserve
+/// alone would fill the disk.
+fn sizes(disk: &dyn Disk, config: &Config) -> Result<Sizes, EngineError> {
+    let failed = |error| io_error("look", &disk.name(), error);
+    let ours = disk.available().map_err(failed)?.saturating_add(disk.used().map_err(failed)?);
+    let most = (ours / DISK_SHARE).max(MIN_SEGMENT_BYTES) / ALIGN * ALIGN;
+    let segment_bytes = config.segment_bytes.min(most);
+    // A base in every segment must leave most of it to history.
+    Ok(Sizes { segment_bytes, base_bytes: config.base_bytes.min(segment_bytes / BASE_SHARE) })
 }
 
 impl LogArchive {

@@ -263,7 +263,7 @@ impl Log {
         };
         self.disk
             .create(&name, self.sizes.segment_bytes)
-            .map_err(|error| no_space(io_error("create", &name, error), self.sizes.segment_bytes))?;
+            .map_err(|error| self.no_space(io_error("create", &name, error), self.sizes.segment_bytes))?;
         self.disk.sync().map_err(|error| io_error("sync", &name, error))?;
         locked(&self.spares).files.push((name, self.sizes.segment_bytes));
         Ok(())
@@ -282,14 +282,30 @@ impl Log {
     /// # Errors
     /// `NoSpace` if there is no such room; nothing was given up then.
     pub fn make_room(&self, bytes: u64, need: bool) -> Result<(), EngineError> {
-        if self.room(need)? < bytes {
-            return Err(EngineError::NoSpace { at: self.disk.name(), needed: bytes });
+        let room = self.room(need)?;
+        if room < bytes {
+            return Err(self.full(bytes, bytes - room));
         }
         while self.room(false)? < bytes {
             let Some((spare, _)) = locked(&self.spares).files.pop() else { break };
             self.disk.remove(&spare).map_err(|error| io_error("remove", &spare, error))?;
         }
         Ok(())
+    }
+
+    fn full(&self, needed: u64, missing: u64) -> EngineError {
+        EngineError::NoSpace { at: self.disk.name(), needed, missing: Some(missing) }
+    }
+
+    /// An error in making a file of so many bytes, with what the disk lacks for it.
+    fn no_space(&self, error: EngineError, needed: u64) -> EngineError {
+        match error {
+            EngineError::NoSpace { .. } => {
+                let available = self.disk.available().unwrap_or_default();
+                self.full(needed, needed.saturating_sub(available).max(1))
+            }
+            other => other,
+        }
     }
 
     /// A file of at least `length` bytes under a spare's name: a spare, or a new one. The reserve is
@@ -311,8 +327,10 @@ impl Log {
             Pressure::Full => (true, 2),
             Pressure::Desperate => (true, 1),
         };
-        if self.room(frees_space)? < share * (self.bytes_uncovered() + length) + CHECKPOINT_MARGIN_BYTES {
-            return Err(EngineError::NoSpace { at: self.disk.name(), needed: length });
+        let (room, wanted) =
+            (self.room(frees_space)?, share * (self.bytes_uncovered() + length) + CHECKPOINT_MARGIN_BYTES);
+        if room < wanted {
+            return Err(self.full(length, wanted - room));
         }
         if let Some(name) = spare(RESERVE_SPARES) {
             return open(name);
@@ -327,9 +345,9 @@ impl Log {
             Ok(file) => Ok((name, file)),
             Err(EngineError::NoSpace { .. }) if frees_space => match spare(CHECKPOINT_SPARES) {
                 Some(name) => open(name),
-                None => Err(EngineError::NoSpace { at: self.disk.name(), needed: length }),
+                None => Err(self.full(length, length)),
             },
-            Err(error) => Err(no_space(error, length)),
+            Err(error) => Err(self.no_space(error, length)),
         }
     }
 
@@ -357,13 +375,6 @@ impl Log {
         let segment = Segment::begun(title, file, bytes.len() as u64);
         locked(&self.segments).push_back(Arc::new(segment));
         Ok(())
-    }
-}
-
-fn no_space(error: EngineError, needed: u64) -> EngineError {
-    match error {
-        EngineError::NoSpace { at, .. } => EngineError::NoSpace { at, needed },
-        other => other,
     }
 }
 

@@ -71,7 +71,7 @@ pub fn number_of(name: &str) -> Option<u64> {
 pub fn io_error(action: &'static str, file: &str, error: io::Error) -> EngineError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if action != "sync" => {
-            EngineError::NoSpace { at: file.to_owned(), needed: 0 }
+            EngineError::NoSpace { at: file.to_owned(), needed: 0, missing: None }
         }
         _ => EngineError::Io { action, file: file.to_owned(), source: Arc::new(error) },
     }

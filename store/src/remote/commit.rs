@@ -76,7 +76,7 @@ async fn attempt(
             if with_note && plan.changes && plan::only_frees(&without_note(freeing)) {
                 return Ok(Err(Again::WithoutNote));
             }
-            Err(CommitError::NoSpace { needed: size as u64 })
+            Err(CommitError::NoSpace { needed: size as u64, missing: None })
         }
         Err(CallError::Refused { status, .. })
             if status.message().contains("too large") || status.message().contains("too many operations") =>

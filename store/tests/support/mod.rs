@@ -6,7 +6,9 @@
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
+pub mod mount;
 pub mod promises;
+pub mod writer;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
