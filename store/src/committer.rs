@@ -71,8 +71,6 @@ pub struct Committer {
     pub clock: Arc<dyn Clock>,
     /// Why no more is committed, once that is so.
     pub stopped: Option<EngineError>,
-    /// Whether the disk is full, and that was told.
-    pub is_full: bool,
 }
 
 impl Committer {
@@ -130,15 +128,13 @@ impl Committer {
         }
         match durable {
             Ok(()) => {
-                if self.is_full && !plan.transactions.is_empty() {
-                    self.is_full = false;
+                if !plan.transactions.is_empty() && self.shared.note_room() {
                     tracing::warn!("the disk has room again, everything is committed");
                 }
                 self.publish(plan, group);
             }
             Err(EngineError::NoSpace { at, missing, .. }) => {
-                if !self.is_full {
-                    self.is_full = true;
+                if self.shared.note_full() {
                     tracing::warn!(
                         at,
                         missing,

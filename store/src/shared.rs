@@ -2,7 +2,7 @@
 //! The only meeting place of the writing and the reading side; no lock is held across either.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -32,6 +32,8 @@ pub struct Shared {
     /// Watches that exist.
     pub watchers: Arc<Watchers>,
     floor: AtomicU64,
+    /// Whether the disk is full, and that was told.
+    is_full: AtomicBool,
 }
 
 impl Shared {
@@ -51,6 +53,7 @@ impl Shared {
             history_readers: Arc::new(Semaphore::new(MAX_HISTORY_READERS)),
             watchers: Arc::default(),
             floor: AtomicU64::new(oldest.get()),
+            is_full: AtomicBool::new(false),
         }
     }
 
@@ -62,6 +65,16 @@ impl Shared {
     /// Oldest revision that can be read or watched after.
     pub fn oldest(&self) -> Revision {
         Revision::new(self.floor.load(Ordering::Acquire))
+    }
+
+    /// Notes that the disk is full; gives whether that is news.
+    pub fn note_full(&self) -> bool {
+        !self.is_full.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes that the disk has room; gives whether that is news.
+    pub fn note_room(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed) && self.is_full.swap(false, Ordering::Relaxed)
     }
 
     /// Raises the oldest revision, never above the current one; gives the one that holds then.

@@ -120,7 +120,6 @@ impl Store {
             orders: orders.clone(),
             clock: config.clock.clone(),
             stopped: None,
-            is_full: false,
         };
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(body).map_err(OpenError::Thread)

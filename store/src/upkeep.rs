@@ -110,8 +110,6 @@ pub struct Upkeep {
     clock: Arc<dyn Clock>,
     retention: Retention,
     rest_until: Option<Instant>,
-    /// Whether the disk is full, and that was told.
-    is_full: bool,
 }
 
 impl Upkeep {
@@ -122,7 +120,7 @@ impl Upkeep {
         // The state is as old as its last transaction, however long ago this process started.
         retention.mark(state.time, state.revision);
         drop(state);
-        Upkeep { shared, clock: config.clock.clone(), retention, rest_until: None, is_full: false }
+        Upkeep { shared, clock: config.clock.clone(), retention, rest_until: None }
     }
 
     /// Takes orders until told to close or until nobody is left to give any.
@@ -138,7 +136,7 @@ impl Upkeep {
                 Ok(Order::MakeRoom(pressure, answer)) => {
                     if pressure == Pressure::Desperate {
                         let floor = self.shared.raise_floor(self.shared.current());
-                        self.tell(&format!("history before revision {floor} is given up"));
+                        tracing::info!(%floor, "history before this revision is given up for the full disk");
                     }
                     if answer.send(self.work_asked(pressure)).is_err() {
                         tracing::debug!("nobody waits for room any more");
@@ -163,10 +161,10 @@ impl Upkeep {
         }
         self.rest_until = None;
         match self.work(false, Pressure::None) {
-            Ok(()) => self.is_full = false,
+            Ok(()) => {}
             Err(error) => {
                 match &error {
-                    EngineError::NoSpace { .. } => self.tell(&error.to_string()),
+                    EngineError::NoSpace { .. } => self.tell(&error),
                     _ => {
                         tracing::warn!(error = %Chain(&error), "upkeep of the store failed, it will be tried again");
                     }
@@ -176,10 +174,10 @@ impl Upkeep {
         }
     }
 
-    /// Tells of a full disk, once until it has room.
-    fn tell(&mut self, what: &str) {
-        if !std::mem::replace(&mut self.is_full, true) {
-            tracing::warn!(what, "upkeep finds the disk full, and does what it can without room");
+    /// Tells of a full disk, unless that was told.
+    fn tell(&self, error: &EngineError) {
+        if self.shared.note_full() {
+            tracing::warn!(%error, "the disk is full, upkeep does what it can without room");
         }
     }
 
@@ -187,13 +185,12 @@ impl Upkeep {
     fn work_asked(&mut self, pressure: Pressure) -> Result<(), EngineError> {
         match self.work(true, pressure) {
             Err(error @ EngineError::NoSpace { .. }) => {
-                self.tell(&error.to_string());
+                if pressure == Pressure::None {
+                    self.tell(&error);
+                }
                 Ok(())
             }
-            other => {
-                self.is_full &= pressure != Pressure::None || other.is_err();
-                other
-            }
+            other => other,
         }
     }
 

@@ -109,7 +109,11 @@ impl Api {
             Ok(committed) => Ok(Ok(committed)),
             Err(CommitError::Failed { key, condition, .. }) => Ok(Err(Lost { key, condition })),
             Err(error) => {
-                tracing::warn!(%error, "a write failed");
+                match &error {
+                    // The store tells of a full disk once, and not for every write.
+                    CommitError::NoSpace { .. } => tracing::debug!(%error, "a write found no room"),
+                    _ => tracing::warn!(%error, "a write failed"),
+                }
                 Err(refusal::of_commit(&error))
             }
         }
