@@ -30,6 +30,7 @@ pub mod error;
 pub mod config;
 pub(crate) mod state;
 pub mod engine;
+pub(crate) mod holds;
 pub(crate) mod ring;
 pub(crate) mod shared;
 pub mod snapshot;

@@ -4,12 +4,15 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 
+use crate::config::Clock;
 use crate::engine::Archive;
 use crate::engine::log::locked;
+use crate::holds::Holds;
 use crate::revision::Revision;
 use crate::ring::Ring;
 use crate::state::State;
@@ -32,6 +35,8 @@ pub struct Shared {
     /// Watches that exist.
     pub watchers: Arc<Watchers>,
     floor: AtomicU64,
+    clock: Arc<dyn Clock>,
+    holds: Mutex<Holds>,
     /// Whether the disk is full, and that was told.
     is_full: AtomicBool,
 }
@@ -44,6 +49,7 @@ impl Shared {
         ring: Arc<Ring>,
         archive: Arc<dyn Archive>,
         published: watch::Receiver<Revision>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         Shared {
             state: ArcSwap::from_pointee(state),
@@ -53,6 +59,8 @@ impl Shared {
             history_readers: Arc::new(Semaphore::new(MAX_HISTORY_READERS)),
             watchers: Arc::default(),
             floor: AtomicU64::new(oldest.get()),
+            clock,
+            holds: Mutex::default(),
             is_full: AtomicBool::new(false),
         }
     }
@@ -65,6 +73,16 @@ impl Shared {
     /// Oldest revision that can be read or watched after.
     pub fn oldest(&self) -> Revision {
         Revision::new(self.floor.load(Ordering::Acquire))
+    }
+
+    /// Holds a revision against automatic compaction for so long.
+    pub fn hold(&self, revision: Revision, how_long: Duration) {
+        locked(&self.holds).hold(revision, self.clock.now(), how_long);
+    }
+
+    /// The oldest revision that is held.
+    pub fn held(&self) -> Option<Revision> {
+        locked(&self.holds).oldest(self.clock.now())
     }
 
     /// Notes that the disk is full; gives whether that is news.

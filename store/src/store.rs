@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -107,7 +108,14 @@ impl Store {
         let mut writer = RingWriter::new(ring.clone(), config.ring_bytes);
         recovered.recent.into_iter().for_each(|transaction| writer.push(transaction));
         let (published, receiver) = watch::channel(state.revision);
-        let shared = Arc::new(Shared::new(state.clone(), recovered.oldest, ring, archive, receiver));
+        let shared = Arc::new(Shared::new(
+            state.clone(),
+            recovered.oldest,
+            ring,
+            archive,
+            receiver,
+            config.clock.clone(),
+        ));
         let (orders, ordered) = Orders::channel();
         let (requests, requested) = mpsc::channel(MAX_WAITING);
         let upkeep = Upkeep::new(shared.clone(), config);
@@ -249,6 +257,12 @@ impl Store {
         let oldest = self.shared.raise_floor(below);
         self.maintain().await?;
         Ok(oldest)
+    }
+
+    /// Keeps a revision readable for so long at least, whatever the history's age: for a reader who will come back to it,
+    /// as with the next page of a list. [`compact`](Store::compact) and a full disk take it all the same.
+    pub fn hold(&self, revision: Revision, how_long: Duration) {
+        self.shared.hold(revision, how_long);
     }
 
     /// Does now what upkeep would do in time: automatic compaction, checkpoint, giving back space.

@@ -198,7 +198,8 @@ impl Upkeep {
         let (now, current) = (self.clock.now(), self.shared.current());
         self.retention.mark(now, current);
         if let Some(floor) = self.retention.floor(now, current) {
-            self.shared.raise_floor(floor);
+            let held = self.shared.held().filter(|_| pressure == Pressure::None);
+            self.shared.raise_floor(held.map_or(floor, |held| held.min(floor)));
         }
         let floor = self.shared.oldest();
         if !asked && !self.shared.archive.upkeep_due(floor) {

@@ -17,7 +17,7 @@ use strata_store::revision::Revision;
 use strata_store::snapshot::{ReadAt, Snapshot};
 use strata_store::store::Store;
 use strata_store::txn::{Condition, Transaction, Txn, Value};
-use strata_store::watch::{From, WatchItem};
+use strata_store::watch::{From, Watch, WatchItem};
 
 use support::promises::{Seen, resumable};
 use support::{LIMIT, Numbers, Site, commit, next, plain, put, tiny};
@@ -34,9 +34,11 @@ fn checks() -> Vec<(&'static str, Check)> {
         ("old revisions are exact", |site| Box::pin(old_revisions_are_exact(site))),
         ("moments are found", |site| Box::pin(moments_are_found(site))),
         ("watches keep their promises", |site| Box::pin(watches_keep_their_promises(site))),
+        ("promises hold while history goes", |site| Box::pin(promises_hold_while_history_goes(site))),
         ("a watch waits and is woken", |site| Box::pin(a_watch_waits_and_is_woken(site))),
         ("compaction refuses what it took", |site| Box::pin(compaction_refuses_what_it_took(site))),
         ("history goes by age and count", |site| Box::pin(history_goes_by_age_and_count(site))),
+        ("a held revision outlives the history", |site| Box::pin(a_held_revision_outlives_the_history(site))),
         ("a restart changes nothing", |site| Box::pin(a_restart_changes_nothing(site))),
         ("close is orderly", |site| Box::pin(close_is_orderly(site))),
         ("many writers make one line", |site| Box::pin(many_writers_make_one_line(site))),
@@ -322,6 +324,62 @@ async fn watches_keep_their_promises(site: Arc<Site>) {
     store.close().await;
 }
 
+/// Watches of several ranges read while others write and compaction runs right behind the slowest of them; one is given
+/// up and resumed again and again.
+async fn promises_hold_while_history_goes(site: Arc<Site>) {
+    let store = site.open();
+    let start = store.current_revision();
+    let mut truth = store.watch(KeyRange::all(), From::After(start)).unwrap();
+    let mut watches: Vec<(Seen, Watch)> = ["", "k", "k1", "k15", "other"]
+        .iter()
+        .map(|prefix| {
+            let range = KeyRange::prefix(*prefix);
+            let watch = store.watch(range.clone(), From::After(start)).unwrap();
+            (Seen::new(range, start), watch)
+        })
+        .collect();
+    let (mut history, mut numbers) = (Seen::new(KeyRange::all(), start), Numbers(61));
+    let compacting = tokio::spawn(compact_behind(store.clone()));
+    for round in 0..30 {
+        for _ in 0..8 {
+            commit(&store, numbers.txn()).await;
+        }
+        let current = store.current_revision();
+        history.read_to(&mut truth, current).await;
+        for (at, (seen, watch)) in watches.iter_mut().enumerate() {
+            // The later ones lag: they read the log where the ring has moved on.
+            if round % (at + 1) == 0 {
+                seen.read_to(watch, current).await;
+            }
+            if at == 1 {
+                *watch = store.watch(seen.range.clone(), From::After(watch.progress())).unwrap();
+            }
+        }
+        store.maintain().await.unwrap();
+    }
+    let current = store.current_revision();
+    for (seen, watch) in &mut watches {
+        seen.read_to(watch, current).await;
+        seen.check(&history.transactions);
+    }
+    history.check(&history.transactions);
+    resumable(&history, &watches[0].0);
+    compacting.abort();
+    store.close().await;
+}
+
+/// Gives up what every watch has read, all the time.
+async fn compact_behind(store: Store) {
+    loop {
+        let stats = store.stats();
+        let read = Revision::new(stats.current.get() - stats.watch_lag);
+        if store.compact(read).await.is_err() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn a_watch_waits_and_is_woken(site: Arc<Site>) {
     let store = site.open();
     let mut watch = store.watch(KeyRange::single("a"), From::Now).unwrap();
@@ -401,6 +459,30 @@ async fn history_goes_by_age_and_count(site: Arc<Site>) {
     let kept = site.config.history_transactions;
     let newest = Revision::new(current.get().saturating_sub(kept));
     assert_eq!(store.oldest_revision(), newest.max(site.at(0)));
+    store.close().await;
+}
+
+async fn a_held_revision_outlives_the_history(site: Arc<Site>) {
+    let store = site.open();
+    let (history, few) = (site.config.history, Duration::from_secs(10));
+    let page = put(&store, "page", "1").await;
+    write(&store, 51, site.config.history_transactions as usize + 60).await;
+    let want: Vec<_> =
+        store.snapshot(ReadAt::Exact(page)).await.unwrap().range(&KeyRange::all(), None).cloned().collect();
+    // A reader who takes a page now and then, for longer than history is kept.
+    for _ in 0..4 {
+        store.hold(page, history);
+        site.clock.advance(history.checked_sub(few).unwrap());
+        store.maintain().await.unwrap();
+        write(&store, 52, 5).await;
+        let snapshot = store.snapshot(ReadAt::Exact(page)).await.unwrap();
+        assert!(snapshot.range(&KeyRange::all(), None).eq(want.iter()));
+    }
+    // It went away without a word.
+    site.clock.advance(history);
+    store.maintain().await.unwrap();
+    let gone = store.snapshot(ReadAt::Exact(page)).await;
+    assert!(matches!(gone, Err(ReadError::Compacted { .. })), "{gone:?}");
     store.close().await;
 }
 

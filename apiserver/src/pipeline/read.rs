@@ -1,6 +1,7 @@
 //! Get and list: stored bytes, handed on as they are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use strata_model::resource::Verb;
@@ -17,6 +18,9 @@ use crate::paging::{self, Asked, At, Plan};
 use crate::refusal::{self, Outcome};
 use crate::selection::Selection;
 use crate::storage;
+
+/// How long the state of a list is kept for its next page, however soon history goes otherwise.
+const TOKEN_LIFE: Duration = Duration::from_secs(300);
 
 /// One page of a list, all of one state.
 pub struct Page {
@@ -66,6 +70,9 @@ impl Api {
         let plan = paging::plan(&options.asked)?;
         let snapshot = self.state(&plan).await?;
         let mut page = page(&snapshot, &target.stored(), &selection, &plan);
+        if !page.token.is_empty() {
+            self.store.hold(snapshot.revision(), TOKEN_LIFE);
+        }
         self.load_all(&target.served, &mut page.records).await?;
         if target.served.form.is_some() {
             for record in &mut page.records {

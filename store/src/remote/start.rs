@@ -78,7 +78,7 @@ async fn run(
     let reached = Arc::new(AtomicU64::new(state.revision.get()));
     let archive = Arc::new(EtcdArchive::new(errands, oldest, reached.clone()));
     let (published, receiver) = watch::channel(state.revision);
-    let shared = Arc::new(Shared::new(state.clone(), oldest, ring, archive, receiver));
+    let shared = Arc::new(Shared::new(state.clone(), oldest, ring, archive, receiver, config.clock.clone()));
     let (seen, seeing) = watch::channel(Seen { at, fence });
     let historian =
         Historian { members: members.clone(), layout: layout.clone(), line, reached: reached.clone() };
