@@ -1,7 +1,7 @@
 //! Which names of custom types are accepted, and what the status of their definitions says of it. Pure: every server
 //! decides the same over the same definitions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -20,59 +20,93 @@ pub struct Verdict {
     pub established: bool,
 }
 
-/// Names that are taken in one group.
+/// How many definitions of a group hold a name.
 #[derive(Default)]
-struct Taken {
-    resources: BTreeSet<String>,
-    kinds: BTreeSet<String>,
+struct Taken<'a>(HashMap<(&'a str, &'a str), u32>);
+
+impl<'a> Taken<'a> {
+    fn add(&mut self, group: &'a str, names: impl Iterator<Item = &'a String>) {
+        for name in names.filter(|name| !name.is_empty()) {
+            *self.0.entry((group, name)).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, group: &'a str, names: impl Iterator<Item = &'a String>) {
+        for name in names.filter(|name| !name.is_empty()) {
+            if let Some(count) = self.0.get_mut(&(group, name.as_str())) {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+
+    fn holds(&self, group: &str, name: &str) -> bool {
+        self.0.get(&(group, name)).is_some_and(|count| *count > 0)
+    }
 }
 
-impl Taken {
-    fn add(&mut self, names: &Names) {
-        let resources = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
-        self.resources.extend(resources.filter(|name| !name.is_empty()).cloned());
-        self.kinds.extend([&names.kind, &names.list_kind].into_iter().filter(|n| !n.is_empty()).cloned());
+impl Names {
+    /// Names that stand in paths and on command lines.
+    fn resources(&self) -> impl Iterator<Item = &String> {
+        // A definition may use one of them twice; it is still one holder.
+        let singular = Some(&self.singular).filter(|singular| **singular != self.plural);
+        let short =
+            self.short_names.iter().filter(|short| **short != self.plural && **short != self.singular);
+        [&self.plural].into_iter().chain(singular).chain(short)
+    }
+
+    /// Names of kinds.
+    fn kinds(&self) -> impl Iterator<Item = &String> {
+        [&self.kind, &self.list_kind].into_iter()
     }
 }
 
 /// Decides over all definitions: those that have names keep them, then the older one wins.
 pub fn decide(definitions: &[Arc<Definition>]) -> Vec<Verdict> {
+    let (mut resources, mut kinds) = (Taken::default(), Taken::default());
+    for definition in definitions {
+        resources.add(&definition.group, definition.accepted.resources());
+        kinds.add(&definition.group, definition.accepted.kinds());
+    }
     let mut order: Vec<usize> = (0..definitions.len()).collect();
     order.sort_by_key(|at| (definitions[*at].created, &definitions[*at].name));
     let mut verdicts: Vec<Option<Verdict>> = vec![None; definitions.len()];
     for at in order {
         let own = &definitions[at];
-        let mut taken = Taken::default();
-        for (other, definition) in definitions.iter().enumerate() {
-            if other == at || definition.group != own.group {
-                continue;
-            }
-            match &verdicts[other] {
-                Some(verdict) => taken.add(&verdict.accepted),
-                None => taken.add(&definition.accepted),
-            }
-        }
-        verdicts[at] = Some(judge(own, &taken));
+        resources.remove(&own.group, own.accepted.resources());
+        kinds.remove(&own.group, own.accepted.kinds());
+        let verdict = judge(own, &resources, &kinds);
+        // What is accepted is what is wanted or what was accepted before: both are at hand for as long as needed.
+        let held: Vec<&String> = verdict.accepted.resources().collect();
+        let kept = own.names.resources().chain(own.accepted.resources());
+        resources.add(&own.group, distinct(kept.filter(|name| held.contains(name))));
+        let held: Vec<&String> = verdict.accepted.kinds().collect();
+        let kept = own.names.kinds().chain(own.accepted.kinds());
+        kinds.add(&own.group, distinct(kept.filter(|name| held.contains(name))));
+        verdicts[at] = Some(verdict);
     }
     verdicts.into_iter().flatten().collect()
 }
 
-fn judge(own: &Definition, taken: &Taken) -> Verdict {
+fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> impl Iterator<Item = &'a String> {
+    names.collect::<BTreeSet<_>>().into_iter()
+}
+
+fn judge(own: &Definition, resources: &Taken<'_>, kinds: &Taken<'_>) -> Verdict {
     let (wanted, had) = (&own.names, &own.accepted);
     let mut accepted = had.clone();
     let mut conflict = None;
-    let mut one = |wanted: &String, accepted: &mut String, taken: &BTreeSet<String>, reason| {
-        if wanted != accepted && taken.contains(wanted) {
+    let mut one = |wanted: &String, accepted: &mut String, taken: &Taken<'_>, reason| {
+        if wanted != accepted && taken.holds(&own.group, wanted) {
             conflict.get_or_insert_with(|| (reason, format!("\"{wanted}\" is already in use")));
         } else {
             accepted.clone_from(wanted);
         }
     };
-    one(&wanted.plural, &mut accepted.plural, &taken.resources, "PluralConflict");
-    one(&wanted.singular, &mut accepted.singular, &taken.resources, "SingularConflict");
-    one(&wanted.kind, &mut accepted.kind, &taken.kinds, "KindConflict");
-    one(&wanted.list_kind, &mut accepted.list_kind, &taken.kinds, "ListKindConflict");
-    let clash = |name: &&String| taken.resources.contains(*name) && !had.short_names.contains(name);
+    one(&wanted.plural, &mut accepted.plural, resources, "PluralConflict");
+    one(&wanted.singular, &mut accepted.singular, resources, "SingularConflict");
+    one(&wanted.kind, &mut accepted.kind, kinds, "KindConflict");
+    one(&wanted.list_kind, &mut accepted.list_kind, kinds, "ListKindConflict");
+    let clash = |name: &&String| resources.holds(&own.group, name) && !had.short_names.contains(name);
     match wanted.short_names.iter().find(clash) {
         Some(name) => {
             conflict.get_or_insert_with(|| ("ShortNamesConflict", format!("\"{name}\" is already in use")));
