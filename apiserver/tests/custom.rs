@@ -415,3 +415,60 @@ async fn webhooks_convert_between_versions() {
     assert!(failed.text.contains("poison has no form"), "{}", failed.text);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_server_of_a_store_serves_what_is_defined() {
+    let (server, rest) = with_widgets().await;
+    let second = server.beside().await;
+    let other = Rest::admin(&second);
+    assert_eq!(other.get(WIDGETS).await.code, 200, "what was defined before it began");
+    let mut watch =
+        other.watch(&format!("{CRDS}?watch=true&fieldSelector=metadata.name%3Dgears.example.com")).await;
+    assert_eq!(rest.post(CRDS, &versioned(json!({"strategy": "None"}))).await.code, 201);
+    loop {
+        let event = watch.next().await.unwrap();
+        let conditions = event["object"]["status"]["conditions"].as_array().unwrap().clone();
+        if conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True") {
+            break;
+        }
+    }
+    // Whoever reads that a type is established finds it on the server that decided so; the other follows.
+    let mut code = 0;
+    for _ in 0..200 {
+        code = other.get(&gears("v1")).await.code;
+        if code == 200 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(code, 200);
+    second.stop().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_have_the_defaults_that_are_valid_now() {
+    let (server, rest) = with_widgets().await;
+    rest.post(WIDGETS, &widget("old", json!({"size": 1}))).await;
+    let path = format!("{CRDS}/widgets.example.com");
+    let mut crd = rest.get(&path).await.json();
+    let spec =
+        &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    spec["shape"] = json!({"type": "string", "default": "round"});
+    spec.as_object_mut().unwrap().remove("color");
+    crd["spec"]["versions"][0].as_object_mut().unwrap().remove("selectableFields");
+    let changed = rest.put(&path, &crd).await;
+    assert_eq!(changed.code, 200, "{}", changed.text);
+    let wanted = json!({"size": 1, "shape": "round"});
+    assert_eq!(rest.get(&format!("{WIDGETS}/old")).await.json()["spec"], wanted);
+    assert_eq!(rest.get(WIDGETS).await.json()["items"][0]["spec"], wanted);
+    let mut watch = rest.watch(&format!("{WIDGETS}?watch=true")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"], wanted);
+    let immutable = {
+        let mut crd = rest.get(&path).await.json();
+        crd["spec"]["scope"] = json!("Cluster");
+        rest.put(&path, &crd).await
+    };
+    assert!(immutable.text.contains("spec.scope: Invalid value"), "{}", immutable.text);
+    server.stop().await;
+}

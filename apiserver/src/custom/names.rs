@@ -120,7 +120,7 @@ fn judge(own: &Definition, resources: &Taken<'_>, kinds: &Taken<'_>) -> Verdict 
 
 /// Brings the status of a definition in line with what was decided; false where it already is. `now` is an instant as
 /// text.
-pub fn settle(object: &mut Value, verdict: &Verdict, remaining: Option<usize>, now: &str) -> bool {
+pub fn settle(object: &mut Value, verdict: &Verdict, terminating: bool, now: &str) -> bool {
     let before = object.get("status").cloned();
     let status = child(object, "status");
     put(status, "acceptedNames", Some(written(&verdict.accepted)));
@@ -139,16 +139,9 @@ pub fn settle(object: &mut Value, verdict: &Verdict, remaining: Option<usize>, n
     } else {
         set(conditions, "Established", false, ("NotAccepted", "not all names are accepted"), now);
     }
-    match remaining {
-        Some(0) => {
-            let why = ("InstanceDeletionCompleted", "removed all instances");
-            set(conditions, "Terminating", false, why, now);
-        }
-        Some(count) => {
-            let message = format!("CustomResource deletion is in progress: {count} remain");
-            set(conditions, "Terminating", true, ("InstanceDeletionInProgress", &message), now);
-        }
-        None => {}
+    if terminating {
+        let why = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+        set(conditions, "Terminating", true, why, now);
     }
     object.get("status") != before.as_ref()
 }

@@ -275,8 +275,8 @@ fn the_older_definition_keeps_a_name() {
     assert!(!verdicts[0].established);
     assert_eq!(verdicts[0].conflict.as_ref().unwrap().0, "KindConflict");
     let mut settled = second.clone();
-    assert!(names::settle(&mut settled, &verdicts[0], None, "now"));
-    assert!(!names::settle(&mut settled, &verdicts[0], None, "later"), "a second time changes nothing");
+    assert!(names::settle(&mut settled, &verdicts[0], false, "now"));
+    assert!(!names::settle(&mut settled, &verdicts[0], false, "later"), "a second time changes nothing");
     assert_eq!(settled["status"]["conditions"][1]["reason"], "NotAccepted");
 }
 

@@ -17,6 +17,7 @@ use strata_store::store::Store;
 use strata_store::txn::{Committed, Condition, Txn};
 use tokio::sync::watch;
 
+use super::leaving::Leaving;
 use super::nodes::Nodes;
 use super::request::{Caller, Target};
 use crate::refusal::{self, Outcome, about};
@@ -38,6 +39,8 @@ pub struct Api {
     catalogue: ArcSwap<Catalogue>,
     /// Up to which revision definitions of custom types are in it.
     followed: watch::Sender<Revision>,
+    /// Definitions that are being deleted, with what is left of them.
+    pub leaving: watch::Sender<Vec<Leaving>>,
     /// How nodes are reached.
     pub nodes: Nodes,
 }
@@ -46,7 +49,8 @@ impl Api {
     /// A server that serves the built-in types.
     pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes) -> Self {
         let catalogue = ArcSwap::from_pointee(catalogue);
-        Self { store, catalogue, followed: watch::Sender::new(Revision::ZERO), nodes }
+        let (followed, leaving) = (watch::Sender::new(Revision::ZERO), watch::Sender::new(Vec::new()));
+        Self { store, catalogue, followed, leaving, nodes }
     }
 
     /// What is served now.

@@ -4,7 +4,7 @@
 //! Every server decides by itself and alike, from the definitions alone: the catalogue changes first, then the status
 //! says so. Whoever reads `Established` finds the type served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use strata_store::txn::{Condition, Transaction, Txn};
 use strata_store::watch::{From, WatchItem};
 
 use super::api::Api;
+use super::leaving::Leaving;
 use super::read::ListOptions;
 use super::request::{Caller, Deed, Target};
 use crate::custom::definition::{CLEANUP, Custom, Definition, Names};
@@ -49,13 +50,10 @@ struct Followed {
 impl Api {
     /// Follows the definitions for as long as the server runs.
     pub async fn follow_definitions(&self) {
+        let mut followed = Followed::default();
         loop {
-            let mut followed = Followed::default();
-            match self.follow(&mut followed).await {
-                Ok(()) => {}
-                Err(refusal) => {
-                    tracing::warn!(reason = %refusal.message, "definitions cannot be followed; trying again")
-                }
+            if let Err(refusal) = self.follow(&mut followed).await {
+                tracing::warn!(reason = %refusal.message, "definitions cannot be followed; trying again");
             }
             tokio::time::sleep(RETRY_AFTER).await;
         }
@@ -67,33 +65,29 @@ impl Api {
             .store
             .watch(range.clone(), From::WithInitial)
             .map_err(|error| refusal::of_watch(&error, 0))?;
-        let mut cleanup = false;
         loop {
-            let item = tokio::select! {
-                item = watch.next() => Some(item.map_err(|error| refusal::of_watch(&error, 0))?),
-                () = tokio::time::sleep(CLEANUP_EVERY), if cleanup => None,
-            };
+            let item = watch.next().await.map_err(|error| refusal::of_watch(&error, 0))?;
             let revision = match &item {
-                Some(WatchItem::Initial(snapshot)) => {
-                    snapshot.range(&range, None).for_each(|record| followed.put(record));
+                WatchItem::Initial(snapshot) => {
+                    let records: Vec<&Arc<Record>> = snapshot.range(&range, None).collect();
+                    followed.keep(&records);
+                    records.into_iter().for_each(|record| followed.put(record));
                     Some(snapshot.revision())
                 }
-                Some(WatchItem::Transaction(transaction)) => {
+                WatchItem::Transaction(transaction) => {
                     followed.apply(transaction);
                     transaction.changes_in(&range).next().map(|_| transaction.revision)
                 }
-                Some(WatchItem::Progress(revision)) => {
+                WatchItem::Progress(revision) => {
                     self.note_followed(*revision);
                     None
                 }
-                None => None,
             };
             if let Some(revision) = revision {
                 let verdicts = self.serve(followed);
                 self.settle(followed, &verdicts).await?;
                 self.note_followed(revision);
             }
-            cleanup = self.clean_up(followed).await?;
         }
     }
 
@@ -111,6 +105,8 @@ impl Api {
             .flat_map(|known| known.served.iter().filter(|s| is_served(s)).cloned())
             .collect();
         self.replace_catalogue(served);
+        let leaving = followed.known.values().filter(|known| known.definition.deleting);
+        self.leaving.send_replace(leaving.map(Known::leaving).collect());
         verdicts
     }
 
@@ -123,24 +119,18 @@ impl Api {
                 && definition.conflict == verdict.conflict.is_some()
                 && definition.settled;
             if !agrees {
-                let remaining = definition.deleting.then_some(1);
-                self.write_status(definition, verdict, remaining).await?;
+                self.write_status(definition, verdict).await?;
             }
         }
         Ok(())
     }
 
-    async fn write_status(
-        &self,
-        definition: &Definition,
-        verdict: &Verdict,
-        remaining: Option<usize>,
-    ) -> Outcome<()> {
+    async fn write_status(&self, definition: &Definition, verdict: &Verdict) -> Outcome<()> {
         let key = storage::key(&builtin::CUSTOM_RESOURCE_DEFINITION.id, "", &definition.name);
         let Some(record) = self.latest().await?.get(&key) else { return Ok(()) };
         let mut object = storage::parse(&record)?;
         let now = stamp(self.moment().now);
-        if !names::settle(&mut object, verdict, remaining, now.as_str().unwrap_or_default()) {
+        if !names::settle(&mut object, verdict, definition.deleting, now.as_str().unwrap_or_default()) {
             return Ok(());
         }
         let deed = Deed { verb: "update", subresource: "status", ..Deed::default() };
@@ -155,40 +145,61 @@ impl Api {
         Ok(())
     }
 
-    /// Deletes the objects of definitions that are being deleted, and lets go of those that have none left. True while
-    /// some have.
-    async fn clean_up(&self, followed: &Followed) -> Outcome<bool> {
-        let mut waiting = false;
-        for known in followed.known.values().filter(|known| known.definition.deleting) {
-            waiting |= !self.clean_up_one(known).await?;
-        }
-        Ok(waiting)
-    }
-
-    async fn clean_up_one(&self, known: &Known) -> Outcome<bool> {
-        let definition = &known.definition;
-        let range = storage::range(&definition.id(), "");
-        if definition.established
-            && let Some(served) = known.served.get(definition.storage)
-        {
-            let target = Target {
-                served: Arc::clone(served),
-                namespace: String::new(),
-                name: String::new(),
-                subresource: String::new(),
+    /// Cleans up after definitions that are being deleted, for as long as the server runs.
+    pub async fn clean_up_definitions(&self) {
+        let mut changed = self.leaving.subscribe();
+        loop {
+            let leaving: Vec<Leaving> = changed.borrow_and_update().clone();
+            let mut waiting = false;
+            for one in &leaving {
+                match self.clean_up(one).await {
+                    Ok(done) => waiting |= !done,
+                    Err(refusal) => {
+                        let name = one.definition.name.as_str();
+                        tracing::warn!(name, reason = %refusal.message, "objects of a definition cannot be deleted");
+                        waiting = true;
+                    }
+                }
+            }
+            let again = async {
+                if waiting {
+                    tokio::time::sleep(CLEANUP_EVERY).await;
+                } else {
+                    std::future::pending::<()>().await;
+                }
             };
-            let caller = Caller::server("definitions");
-            let options = Options {
-                cause: format!("its definition {} is deleted", definition.name),
-                ..Options::default()
-            };
-            if self.latest().await?.range(&range, None).next().is_some() {
-                self.delete_collection(&caller, &target, &ListOptions::default(), &options).await?;
+            tokio::select! {
+                changed = changed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = again => {}
             }
         }
-        let remaining = self.latest().await?.range(&range, None).count();
-        if remaining > 0 && definition.established {
-            return Ok(false);
+    }
+
+    /// Deletes the objects of a definition, and lets go of it when none is left. True when it was let go.
+    async fn clean_up(&self, leaving: &Leaving) -> Outcome<bool> {
+        let definition = &leaving.definition;
+        let range = storage::range(&definition.id(), "");
+        // A definition whose names were never accepted has no objects: those that are there are of another one.
+        if let Some(served) = &leaving.stored {
+            if self.latest().await?.range(&range, None).next().is_some() {
+                let target = Target {
+                    served: Arc::clone(served),
+                    namespace: String::new(),
+                    name: String::new(),
+                    subresource: String::new(),
+                };
+                let cause = format!("its definition {} is deleted", definition.name);
+                let options = Options { cause, ..Options::default() };
+                let caller = Caller::server("definitions");
+                self.delete_collection(&caller, &target, &ListOptions::default(), &options).await?;
+            }
+            if self.latest().await?.range(&range, None).next().is_some() {
+                return Ok(false);
+            }
         }
         self.let_go(definition).await?;
         Ok(true)
@@ -218,6 +229,15 @@ impl Api {
         Ok(())
     }
 
+    /// Waits until this server serves what was defined when it began, so that no first request misses it.
+    pub async fn all_followed(&self) {
+        let mut seen = self.followed_revision();
+        let begun = seen.wait_for(|seen| *seen > Revision::ZERO);
+        if tokio::time::timeout(FOLLOW_WAIT, begun).await.is_err() {
+            tracing::warn!("custom types are not served yet");
+        }
+    }
+
     /// Waits until this server serves what a definition says that was just written; for all other types, not at all.
     pub async fn followed(&self, target: &Target, revision: Revision) {
         if target.served.resource.id != builtin::CUSTOM_RESOURCE_DEFINITION.id {
@@ -237,6 +257,14 @@ fn is_served(served: &Served) -> bool {
 }
 
 impl Followed {
+    /// Forgets what is not among these records.
+    fn keep(&mut self, records: &[&Arc<Record>]) {
+        let there: BTreeSet<&str> = records.iter().map(|record| storage::name_of(record)).collect();
+        let gone: Vec<String> =
+            self.known.keys().filter(|name| !there.contains(name.as_str())).cloned().collect();
+        gone.iter().for_each(|name| self.remove(name));
+    }
+
     fn apply(&mut self, transaction: &Transaction) {
         let range = storage::range(&builtin::CUSTOM_RESOURCE_DEFINITION.id, "");
         for change in transaction.changes_in(&range) {
@@ -273,6 +301,13 @@ impl Followed {
 }
 
 impl Known {
+    fn leaving(&self) -> Leaving {
+        Leaving {
+            definition: Arc::clone(&self.definition),
+            stored: self.served.get(self.definition.storage).cloned(),
+        }
+    }
+
     /// Takes a verdict: served under the accepted names, or not at all.
     fn serve(&mut self, verdict: &Verdict) {
         if !verdict.established {

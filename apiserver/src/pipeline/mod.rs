@@ -6,6 +6,7 @@ pub mod body;
 pub mod ownership;
 pub mod nodes;
 pub mod settle;
+pub mod leaving;
 pub mod api;
 pub mod convert;
 pub mod event;

@@ -132,6 +132,9 @@ impl Server {
         upkeep.spawn(sweep(Arc::clone(&gate.api)));
         let api = Arc::clone(&gate.api);
         upkeep.spawn(async move { api.follow_definitions().await });
+        let api = Arc::clone(&gate.api);
+        upkeep.spawn(async move { api.clean_up_definitions().await });
+        gate.api.all_followed().await;
         let serving = connections::serve(listener, tls, site, &gate.telemetry, end.subscribe());
         tokio::pin!(serving, shutdown);
         let outcome = tokio::select! {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use strata_model::field::{FieldError, FieldPath};
 use strata_model::resource::{GroupResource, Registry, ResourceType, builtin};
 
 use super::review::{REVIEWS, Review};
@@ -81,6 +82,10 @@ impl Served {
         custom_object::scale(custom, new, faults);
         if faults.len() == before {
             custom::cel::check::check(custom.schema(), custom.rules(), new, old, faults);
+        } else if !custom.rules().is_empty() {
+            let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+            faults.push(FieldError::invalid(FieldPath::new("<nil>"), Value::Null, detail));
         }
     }
 

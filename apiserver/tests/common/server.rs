@@ -77,6 +77,27 @@ impl TestServer {
         Self { address, authority, store, memory, stop: Some(stop), task, _tokens: tokens }
     }
 
+    /// A second server over the same store, with an authority of its own.
+    pub async fn beside(&self) -> Self {
+        let tokens = tempfile::NamedTempFile::new().unwrap();
+        let authority = Authority::new().unwrap();
+        let config = Config {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            identity: identity(&authority.identity("server", "servers", &["127.0.0.1"]).unwrap()),
+            client_authority: Some(Pem::Text(authority.pem())),
+            token_file: None,
+            nodes: None,
+        };
+        let server = Server::start(config, self.store.clone()).await.unwrap();
+        let address = server.address();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            server.run(async { stopped.await.unwrap_or_default() }).await.unwrap();
+        });
+        let (store, memory) = (self.store.clone(), self.memory.clone());
+        Self { address, authority, store, memory, stop: Some(stop), task, _tokens: tokens }
+    }
+
     /// Ends it in order, and waits until it has ended.
     pub async fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
