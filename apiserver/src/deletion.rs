@@ -79,7 +79,7 @@ pub enum Verdict {
 pub fn decide(served: &Served, old: &Value, options: &Options, now: Timestamp) -> Outcome<Verdict> {
     check_preconditions(served, old, options)?;
     let mut new = old.clone();
-    set_policy(&mut new, options.propagation);
+    set_policy(&mut new, options.propagation.or_else(|| unsaid(served, old)));
     let marked = at(old, &["metadata", "deletionTimestamp"]).is_some();
     let grace = grace_of(served, old, options);
     let holds = (served.rules.holds)(&new);
@@ -95,6 +95,12 @@ pub fn decide(served: &Served, old: &Value, options: &Options, now: Timestamp) -
         return Ok(Verdict::Remove);
     }
     Ok(if new == *old { Verdict::Unchanged } else { Verdict::Mark(new) })
+}
+
+/// What becomes of what an object owns where the request does not say.
+fn unsaid(served: &Served, old: &Value) -> Option<Propagation> {
+    let said = list(old, &["metadata", "finalizers"]).iter().any(|f| f == FOREGROUND || f == ORPHAN);
+    (served.rules.orphans && !said).then_some(Propagation::Orphan)
 }
 
 /// Whether an object that was just written has nothing left to wait for, and so goes.

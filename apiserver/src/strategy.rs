@@ -33,6 +33,8 @@ pub enum Part {
     Status,
     /// `spec.finalizers` of a namespace.
     Finalize,
+    /// `spec.ephemeralContainers` of a pod.
+    Ephemeral,
     /// Conditions of a request for a certificate.
     Approval,
 }
@@ -181,6 +183,12 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
                 served.defaults(new);
             }
         }
+        Part::Ephemeral => {
+            let containers = at(new, &["spec", "ephemeralContainers"]).cloned();
+            *new = old.clone();
+            put(child(new, "spec"), "ephemeralContainers", containers);
+            served.defaults(new);
+        }
         Part::Approval => {
             let conditions = at(new, &["status", "conditions"]).cloned();
             *new = old.clone();
@@ -205,6 +213,10 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
     meta::validate_update(new, old, &mut faults);
     if part == Part::Main || (part == Part::Status && served.custom.is_some()) {
         served.validate(new, Some(old), &mut faults);
+    }
+    if part == Part::Ephemeral {
+        (served.rules.validate)(new, &mut faults);
+        (served.rules.validate_added)(new, old, &mut faults);
     }
     if part == Part::Status {
         (served.rules.validate_status)(new, &mut faults);

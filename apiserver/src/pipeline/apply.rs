@@ -161,7 +161,7 @@ fn restrict(target: &Target, part: Part, config: &mut Value) {
             child(config, "metadata")
                 .retain(|name, _| STATUS_METADATA.contains(&name.as_str()) && (labels || name != "labels"));
         }
-        Part::Approval => {}
+        Part::Approval | Part::Ephemeral => {}
         Part::Finalize => object(config).retain(|name, _| name != "status"),
     }
 }

@@ -47,8 +47,8 @@ impl Api {
     async fn remove(&self, caller: &Caller, target: &Target, options: &Options) -> Outcome<Deleted> {
         let about = about(&target.served.resource, &target.name);
         if target.served.rules.protected.contains(&target.name.as_str()) {
-            let why = "this namespace may not be deleted";
-            return Err(Box::new(Status::forbidden(about, why)));
+            let why = format!("this {} may not be deleted", target.served.resource.singular);
+            return Err(Box::new(Status::forbidden(about, &why)));
         }
         for _ in 0..MAX_ATTEMPTS {
             let record = record_of(&self.latest().await?, target)?;

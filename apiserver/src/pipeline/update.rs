@@ -66,6 +66,7 @@ pub fn part_of(target: &Target) -> Part {
         "status" => Part::Status,
         "finalize" => Part::Finalize,
         "approval" => Part::Approval,
+        "ephemeralcontainers" => Part::Ephemeral,
         _ => Part::Main,
     }
 }
@@ -155,7 +156,8 @@ impl Api {
             let snapshot = self.latest().await?;
             let record = record_of(&snapshot, target)?;
             let old = self.load(&target.served, &record).await?;
-            let before = target.served.rules.settle.map(|_| old.clone());
+            let settles = rewrite.part == Part::Main && target.served.rules.settle.is_some();
+            let before = settles.then(|| old.clone());
             let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
             let Decision { mut new, changed, named, mut warnings } =
                 decide(target, rewrite, &ownership, options.force, old)?;
@@ -164,7 +166,7 @@ impl Api {
                 let bytes = self.load_bytes(&target.served, &record).await?;
                 return Ok(Written { bytes, changed: false, created: false, warnings });
             }
-            if rewrite.part == Part::Main {
+            if settles {
                 settle(caller, target, &snapshot, &mut new, before.as_ref())?;
             }
             if options.dry_run {

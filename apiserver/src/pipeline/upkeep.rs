@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use strata_model::status::Reason;
 use strata_store::record::Record;
 use strata_store::txn::{Condition, Txn};
@@ -12,7 +12,8 @@ use super::body::Body;
 use super::request::{Caller, Deed, Target, WriteOptions};
 use crate::refusal::Outcome;
 use crate::storage;
-use crate::types::namespace;
+use crate::types::{namespace, policy};
+use crate::value::text;
 use strata_model::resource::{GroupResource, builtin};
 
 /// How often expired objects are looked for.
@@ -21,20 +22,38 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_BATCH: usize = 256;
 
 impl Api {
-    /// Makes the namespaces that are always there, and the default service account of `default`. Writes nothing where
-    /// they are.
+    /// Makes the namespaces that are always there, their default service accounts, and the platform's priority
+    /// classes. Writes nothing where they are.
     pub async fn prepare(&self) -> Outcome<()> {
         let caller = Caller::server("start");
         for name in namespace::AT_START {
-            self.ensure(&caller, &builtin::NAMESPACE.id, "", name).await?;
+            self.ensure(&caller, &builtin::NAMESPACE.id, "", json!({"metadata": {"name": name}})).await?;
         }
         for name in namespace::AT_START {
-            self.ensure(&caller, &builtin::SERVICE_ACCOUNT.id, name, "default").await?;
+            self.ensure(
+                &caller,
+                &builtin::SERVICE_ACCOUNT.id,
+                name,
+                json!({"metadata": {"name": "default"}}),
+            )
+            .await?;
+        }
+        for (name, value) in policy::SYSTEM_CLASSES {
+            let class = json!({"metadata": {"name": name}, "value": value,
+                "description": "For pods without which the platform does not work."});
+            self.ensure(&caller, &builtin::PRIORITY_CLASS.id, "", class).await?;
         }
         Ok(())
     }
 
-    async fn ensure(&self, caller: &Caller, id: &GroupResource, namespace: &str, name: &str) -> Outcome<()> {
+    async fn ensure(
+        &self,
+        caller: &Caller,
+        id: &GroupResource,
+        namespace: &str,
+        object: Value,
+    ) -> Outcome<()> {
+        let name = text(&object, &["metadata", "name"]);
         let catalogue = self.catalogue();
         let Some(served) = catalogue.by_id(id) else { return Ok(()) };
         if self.latest().await?.get(&storage::key(id, namespace, name)).is_some() {
@@ -46,7 +65,7 @@ impl Api {
             name: String::new(),
             subresource: String::new(),
         };
-        let body = Body::json(json!({"metadata": {"name": name}}).to_string());
+        let body = Body::json(object.to_string());
         match self.create(caller, &target, &body, &WriteOptions::default()).await {
             Err(refusal) if refusal.reason == Some(Reason::AlreadyExists) => Ok(()),
             other => other.map(drop),

@@ -1,4 +1,5 @@
-//! Claims of volumes, and volumes: what they default, check and print.
+//! Claims of volumes, and volumes: what they default, check and print. They get no finalizer that keeps them while they are in
+//! use: nothing would ever take it away.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -25,10 +26,7 @@ const MODES: &[&str] = &["Block", "Filesystem"];
 /// Rules of claims.
 pub static CLAIM: Rules = Rules {
     defaults,
-    create: |claim| {
-        protect(claim, "kubernetes.io/pvc-protection");
-        object(claim).insert("status".to_owned(), json!({"phase": "Pending"}));
-    },
+    create: |claim| drop(object(claim).insert("status".to_owned(), json!({"phase": "Pending"}))),
     validate: |claim, faults| {
         validate_spec(at(claim, &["spec"]).unwrap_or(&Value::Null), &FieldPath::new("spec"), faults);
     },
@@ -63,10 +61,7 @@ pub static VOLUME: Rules = Rules {
         pod_spec::amounts(spec.get_mut("capacity"));
         default(child(volume, "status"), "phase", "Pending");
     },
-    create: |volume| {
-        protect(volume, "kubernetes.io/pv-protection");
-        object(volume).insert("status".to_owned(), json!({"phase": "Pending"}));
-    },
+    create: |volume| drop(object(volume).insert("status".to_owned(), json!({"phase": "Pending"}))),
     validate: validate_volume,
     validate_update: |new, old, faults| {
         let source = |volume: &Value| -> Map<String, Value> {
@@ -146,14 +141,6 @@ pub fn defaults(claim: &mut Value) {
         _ => {}
     }
     default(child(claim, "status"), "phase", "Pending");
-}
-
-/// Keeps an object while it is in use.
-fn protect(object: &mut Value, finalizer: &str) {
-    let finalizers = child(object, "metadata").entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(finalizers) = finalizers.as_array_mut().filter(|l| !l.contains(&json!(finalizer))) {
-        finalizers.push(json!(finalizer));
-    }
 }
 
 /// Checks the spec of a claim.

@@ -129,6 +129,22 @@ fn secret_validate(secret: &Value, faults: &mut Faults) {
             faults.push(FieldError::required(path.key(key), ""));
         }
     }
+    let given = |key: &str| secret.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
+    if kind == "kubernetes.io/basic-auth" && given("username").is_none() && given("password").is_none() {
+        faults.push(FieldError::required(path.key("username"), ""));
+        faults.push(FieldError::required(path.key("password"), ""));
+    }
+    for key in [".dockercfg", ".dockerconfigjson"].iter().filter(|key| required.contains(key)) {
+        let decoded = given(key).and_then(|text| STANDARD.decode(text).ok());
+        if decoded.is_some_and(|bytes| serde_json::from_slice::<Value>(&bytes).is_err()) {
+            let detail = "<secret contents redacted>";
+            faults.push(FieldError::invalid(
+                path.key(key),
+                detail,
+                "invalid character looking for beginning of value",
+            ));
+        }
+    }
     let account = "kubernetes.io/service-account.name";
     if kind == "kubernetes.io/service-account-token"
         && text(secret, &["metadata", "annotations", account]).is_empty()
@@ -169,5 +185,10 @@ mod tests {
         faults.clear();
         secret_validate(&json!({"type": "kubernetes.io/tls", "data": {"tls.crt": ""}}), &mut faults);
         assert_eq!(faults[0].to_string(), "data[tls.key]: Required value");
+        faults.clear();
+        secret_validate(&json!({"type": "kubernetes.io/basic-auth", "data": {}}), &mut faults);
+        let config = json!({"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "bm8="}});
+        secret_validate(&config, &mut faults);
+        assert_eq!(faults.len(), 3, "{faults:?}");
     }
 }

@@ -39,6 +39,7 @@ pub static JOB: Rules = Rules {
     validate,
     validate_update,
     warnings: meta::warn_of_dots,
+    orphans: true,
     columns: COLUMNS,
     row,
     fields: const { &[Field { name: "status.successful", pointers: &["/status/succeeded"], absent: "0" }] },

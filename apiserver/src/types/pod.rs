@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::quantity::Quantity;
+use strata_model::resource::builtin;
 
-use super::rules::{Faults, Field, PLAIN, Rules, field, switch};
+use super::rules::{Around, Faults, Field, PLAIN, Rules, Unsettled, field, switch};
 use super::{meta, pod_checks, pod_row, pod_spec};
-use crate::value::{at, child, default, list, list_mut, object, text};
+use crate::value::{at, child, default, flag, int, list, list_mut, object, text};
 
 /// Seconds for which a pod stays on a node that does not answer, where it does not say so itself.
 const UNREACHABLE_SECONDS: i64 = 300;
@@ -28,7 +29,16 @@ pub static POD: Rules = Rules {
     defaults,
     create,
     validate,
+    update: |new, old| {
+        for given in ["priority", "preemptionPolicy", "priorityClassName", "ephemeralContainers"] {
+            if let Some(was) = at(old, &["spec", given]).cloned() {
+                default(child(new, "spec"), given, was);
+            }
+        }
+    },
     validate_update,
+    validate_added,
+    settle: Some(priority),
     warnings: meta::warn_of_dots,
     columns: pod_row::COLUMNS,
     row: pod_row::row,
@@ -43,8 +53,65 @@ fn defaults(pod: &mut Value) {
     pod_spec::defaults(spec);
     pod_spec::limits_into_requests(spec);
     default(spec, "enableServiceLinks", true);
-    default(spec, "priority", 0);
-    default(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// A new pod gets the priority of its class, or of the default class.
+fn priority(pod: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(), Unsettled> {
+    if old.is_some() {
+        return Ok(());
+    }
+    let named = text(pod, &["spec", "priorityClassName"]).to_owned();
+    let class = if named.is_empty() {
+        let classes = around.all(&builtin::PRIORITY_CLASS.id).into_iter();
+        classes.filter(|class| flag(class, &["globalDefault"])).min_by_key(|class| int(class, &["value"]))
+    } else {
+        let Some(class) = around.get(&builtin::PRIORITY_CLASS.id, "", &named) else {
+            return Err(Unsettled::Forbidden(format!("no PriorityClass with name {named} was found")));
+        };
+        Some(class)
+    };
+    let value = class.as_ref().and_then(|class| int(class, &["value"])).unwrap_or(0);
+    let policy = class.as_ref().map_or("", |class| text(class, &["preemptionPolicy"]));
+    let policy = if policy.is_empty() { "PreemptLowerPriority" } else { policy };
+    let from = "must not be provided in pod spec; priority admission controller computed";
+    let given = int(pod, &["spec", "priority"]);
+    if let Some(given) = given.filter(|given| *given != value) {
+        let why = format!(
+            "the integer value of priority ({given}) {from} {value} from the given PriorityClass name"
+        );
+        return Err(Unsettled::Forbidden(why));
+    }
+    let given = text(pod, &["spec", "preemptionPolicy"]);
+    if !given.is_empty() && given != policy {
+        let why = format!(
+            "the string value of PreemptionPolicy ({given}) {from} {policy} from the given PriorityClass name"
+        );
+        return Err(Unsettled::Forbidden(why));
+    }
+    let spec = child(pod, "spec");
+    if let Some(class) = &class {
+        spec.insert("priorityClassName".to_owned(), json!(text(class, &["metadata", "name"])));
+    }
+    spec.insert("priority".to_owned(), json!(value));
+    spec.insert("preemptionPolicy".to_owned(), json!(policy));
+    Ok(())
+}
+
+/// What may be added through `ephemeralcontainers`: containers, and nothing else.
+fn validate_added(new: &Value, old: &Value, faults: &mut Faults) {
+    let path = FieldPath::new("spec").child("ephemeralContainers");
+    for had in list(old, &["spec", "ephemeralContainers"]) {
+        let name = text(had, &["name"]);
+        let found = list(new, &["spec", "ephemeralContainers"]).iter().find(|c| text(c, &["name"]) == name);
+        let detail = match found {
+            None => format!("existing ephemeral containers \"{name}\" may not be removed"),
+            Some(found) if found != had => {
+                format!("existing ephemeral containers \"{name}\" may not be changed")
+            }
+            Some(_) => continue,
+        };
+        faults.push(FieldError::forbidden(path.clone(), detail));
+    }
 }
 
 fn create(pod: &mut Value) {

@@ -30,6 +30,16 @@ pub fn defaults(spec: &mut Map<String, Value>) {
             container(object(item));
         }
     }
+    if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
+        for name in CONTAINER_LISTS {
+            for item in each(spec, name) {
+                for port in each(object(item), "ports") {
+                    let own = port.get("containerPort").cloned().unwrap_or_default();
+                    default(object(port), "hostPort", own);
+                }
+            }
+        }
+    }
     for volume in each(spec, "volumes") {
         self::volume(object(volume));
     }

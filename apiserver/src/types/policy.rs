@@ -78,6 +78,7 @@ pub static PRIORITY_CLASS: Rules = Rules {
         }
         meta::immutable(new, old, &["preemptionPolicy"], faults);
     },
+    protected: &["system-node-critical", "system-cluster-critical"],
     columns: const {
         &[
             NAME,

@@ -34,6 +34,7 @@ pub static REPLICATION_CONTROLLER: Rules = Rules {
     create: |controller| workload::reset_status(controller, json!({"replicas": 0})),
     validate: validate_controller,
     warnings: meta::warn_of_dots,
+    orphans: true,
     columns: COLUMNS,
     row: controller_row,
     fields: const { &[Field { name: "status.replicas", pointers: &["/status/replicas"], absent: "0" }] },

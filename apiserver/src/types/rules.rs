@@ -124,6 +124,8 @@ pub struct Rules {
     pub validate: fn(&Value, &mut Faults),
     /// Faults of a change to (first) from (second).
     pub validate_update: fn(&Value, &Value, &mut Faults),
+    /// Faults of what was added through a subresource that only adds.
+    pub validate_added: fn(&Value, &Value, &mut Faults),
     /// Faults of a status that is written by itself.
     pub validate_status: fn(&Value, &mut Faults),
     /// What an object gets or needs by what else there is: free addresses, classes by name.
@@ -150,6 +152,8 @@ pub struct Rules {
     pub status_alone: bool,
     /// Whether objects are asked to end before they are removed (pods).
     pub graceful: bool,
+    /// Whether a deletion that says nothing of what the object owns leaves that where it is.
+    pub orphans: bool,
     /// Whether something must still be done before an object that is being deleted may go.
     pub holds: fn(&Value) -> bool,
     /// What the mark of a deletion changes beside metadata.
@@ -182,6 +186,7 @@ pub const PLAIN: Rules = Rules {
     update: |_, _| {},
     validate: |_, _| {},
     validate_update: |_, _, _| {},
+    validate_added: |_, _, _| {},
     validate_status: |_, _| {},
     settle: None,
     reserves: None,
@@ -195,6 +200,7 @@ pub const PLAIN: Rules = Rules {
     status_labels: false,
     status_alone: false,
     graceful: false,
+    orphans: false,
     holds: |object| !crate::value::list(object, &["metadata", "finalizers"]).is_empty(),
     mark: |_| {},
     protected: &[],

@@ -10,5 +10,6 @@ mod access;
 mod case;
 mod forms;
 mod network;
+mod pods;
 mod storage;
 mod workloads;

@@ -17,7 +17,7 @@ fn claim() -> Case {
     Case {
         path: CLAIMS,
         minimal: json!({"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}}),
-        filled: json!({"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}, "status": {"phase": "Pending"},
+        filled: json!({ "status": {"phase": "Pending"},
             "spec": {"volumeMode": "Filesystem", "resources": {"requests": {"storage": "1Gi"}}}}),
         refused: vec![
             (spec(json!({"accessModes": null})), "at least 1 access mode is required"),
@@ -44,7 +44,7 @@ fn volume() -> Case {
     Case {
         path: "/api/v1/persistentvolumes",
         minimal: json!({"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce", "ReadOnlyMany"], "capacity": {"storage": "5Gi"}, "hostPath": {"path": "/x"}}}),
-        filled: json!({"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}, "status": {"phase": "Pending"},
+        filled: json!({ "status": {"phase": "Pending"},
             "spec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem", "hostPath": {"type": ""}}}),
         refused: vec![
             (spec(json!({"hostPath": null})), "must specify a volume type"),

@@ -1,6 +1,6 @@
 //! The core group, and `events.k8s.io`, which is another form of a part of it.
 
-use super::super::{GET_ONLY, NO_COLLECTION, ResourceType, UPDATE_ONLY};
+use super::super::{GET_ONLY, NO_COLLECTION, READ_WRITE, ResourceType, UPDATE_ONLY};
 use super::describe::{ALL_CATEGORY, BINDING, CLUSTER, PLAIN, SCALE, STATUS, Traits, describe, part, text};
 
 /// `v1` ConfigMap.
@@ -80,7 +80,7 @@ pub static POD: ResourceType = describe(
     Traits {
         short_names: const { &[text("po")] },
         categories: ALL_CATEGORY,
-        subresources: const { &[BINDING, part("log", GET_ONLY), STATUS] },
+        subresources: const { &[BINDING, part("ephemeralcontainers", READ_WRITE), part("log", GET_ONLY), STATUS] },
         ..PLAIN
     },
 );
