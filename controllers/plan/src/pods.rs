@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, ToSpan};
 use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
 use strata_model::object::Object;
 
 use crate::typed::Typed;
@@ -40,6 +41,27 @@ pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
 pub fn available_at(pod: &Pod, min_ready_seconds: i64) -> Option<Timestamp> {
     let since = ready_since(pod)?;
     Some(since.checked_add(min_ready_seconds.max(0).seconds()).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether a condition of a pod is true.
+pub fn is_true(pod: &Pod, condition: &str) -> bool {
+    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.into_iter().flatten().any(|c| c.type_ == condition && c.status == "True")
+}
+
+/// Condition of a pod that goes for no fault of its own.
+pub const DISRUPTED: &str = "DisruptionTarget";
+
+/// The patch of a pod's status that sets one condition and keeps the others as they are.
+pub fn with_condition(pod: &PodRef, condition: Value) -> Value {
+    let mut value = pod.object().to_value().unwrap_or_default();
+    let mut list = match value["status"]["conditions"].take() {
+        Value::Array(list) => list,
+        _ => Vec::new(),
+    };
+    list.retain(|c| c["type"] != condition["type"]);
+    list.push(condition);
+    json!({"conditions": list})
 }
 
 /// The most restarts of one of its containers.

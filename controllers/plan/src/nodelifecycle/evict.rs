@@ -80,16 +80,16 @@ fn of_node(pod: &PodRef, node: &Typed<Node>, now: Timestamp, plan: &mut Plan) {
     if lost && pods::ready_since(pod).is_some() {
         let ready = json!({"type": "Ready", "status": "False", "reason": "NodeNotReady",
             "message": "the node agent does not report", "lastTransitionTime": rfc3339(now)});
-        plan.actions.push(Action::Status { target: target(pod), status: with_conditions(pod, [ready]) });
+        plan.actions.push(Action::Status { target: target(pod), status: pods::with_condition(pod, ready) });
         plan.event(target(pod), EventType::Warning, "NodeNotReady", "Node is not ready");
     }
 }
 
 /// Says why, then deletes: so that who looks at how the pod ended knows that it was no fault of its own.
 fn drive_off(pod: &PodRef, now: Timestamp, plan: &mut Plan) {
-    if !is_disrupted(pod) {
+    if !pods::is_true(pod, pods::DISRUPTED) {
         let why = disruption("DeletionByTaintManager", "a taint of its node drives it off", now);
-        plan.actions.push(Action::Status { target: target(pod), status: with_conditions(pod, [why]) });
+        plan.actions.push(Action::Status { target: target(pod), status: pods::with_condition(pod, why) });
         return;
     }
     delete(pod, None, plan);
@@ -102,7 +102,7 @@ fn finish(pod: &PodRef, plan: &mut Plan, now: Timestamp, reason: &str, message: 
     if pods::is_finished(pod) {
         return remove(pod, plan);
     }
-    let mut status = with_conditions(pod, [disruption(reason, message, now)]);
+    let mut status = pods::with_condition(pod, disruption(reason, message, now));
     status["phase"] = json!("Failed");
     plan.actions.push(Action::Status { target: target(pod), status });
 }
@@ -128,23 +128,6 @@ fn target(pod: &PodRef) -> Target {
 }
 
 fn disruption(reason: &str, message: &str, now: Timestamp) -> Value {
-    json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
+    json!({"type": pods::DISRUPTED, "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": rfc3339(now)})
-}
-
-fn is_disrupted(pod: &PodRef) -> bool {
-    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.into_iter().flatten().any(|c| c.type_ == "DisruptionTarget" && c.status == "True")
-}
-
-/// The patch of a status that sets conditions and keeps the others as they are.
-fn with_conditions<const N: usize>(pod: &PodRef, new: [Value; N]) -> Value {
-    let mut value = pod.object().to_value().unwrap_or_default();
-    let mut list = match value["status"]["conditions"].take() {
-        Value::Array(list) => list,
-        _ => Vec::new(),
-    };
-    list.retain(|old| new.iter().all(|new| new["type"] != old["type"]));
-    list.extend(new);
-    json!({"conditions": list})
 }

@@ -6,10 +6,8 @@ use k8s_openapi::api::core::v1::{Node, PodSpec, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::health::{self, condition};
-use crate::placement::affinity::{NOT_READY, UNSCHEDULABLE, tolerates};
+use crate::placement::affinity::{NOT_READY, UNREACHABLE, UNSCHEDULABLE, tolerates};
 
-/// Taint of a node from which nothing is heard.
-pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// Taint by which a person says that the machine is off and may be written off.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// Conditions of a node that keep new pods off while they are true, with their taints.

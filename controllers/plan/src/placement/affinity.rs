@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::{
 
 /// Taint of a node whose agent does not report, or not yet. A node that is not ready counts as tainted so.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
+/// Taint of a node from which nothing is heard.
+pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// What a node that is closed for new pods counts as tainted with.
 pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
@@ -77,12 +79,18 @@ fn holds(requirement: &NodeSelectorRequirement, value: Option<&String>) -> bool 
     }
 }
 
-/// The first taint that keeps a pod off a node.
-pub fn repelled_by(spec: &PodSpec, node: &Node) -> Option<Taint> {
+/// The taints of a node that keep pods off. A node that is not ready counts as tainted so.
+pub fn hard_taints(node: &Node) -> Vec<Taint> {
     let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
-    let written = taints.filter(|t| matches!(t.effect.as_str(), "NoSchedule" | "NoExecute")).cloned();
-    let silent = (!is_ready(node)).then(|| no_schedule(NOT_READY));
-    written.chain(silent).find(|t| !is_tolerated(spec, t))
+    // Whether a node is closed is asked for itself, and has words of its own.
+    let written = taints.filter(|t| matches!(t.effect.as_str(), "NoSchedule" | "NoExecute"));
+    let written = written.filter(|t| t.key != UNSCHEDULABLE || t.effect != "NoSchedule" || !is_closed(node));
+    let mut hard: Vec<Taint> = written.cloned().collect();
+    let said = hard.iter().any(|t| t.key == NOT_READY || t.key == UNREACHABLE);
+    if !is_ready(node) && !said {
+        hard.push(no_schedule(NOT_READY));
+    }
+    hard
 }
 
 /// How many taints ask softly to keep a pod off a node.
@@ -92,10 +100,14 @@ pub fn soft_taints(spec: &PodSpec, node: &Node) -> i64 {
     i64::try_from(soft.count()).unwrap_or(i64::MAX)
 }
 
-/// Whether a node is closed for a pod.
-pub fn is_closed(spec: &PodSpec, node: &Node) -> bool {
-    let closed = node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true);
-    closed && !is_tolerated(spec, &no_schedule(UNSCHEDULABLE))
+/// Whether a node is closed for new pods.
+pub fn is_closed(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true)
+}
+
+/// Whether a pod comes to nodes that are closed as well.
+pub fn tolerates_closed(spec: &PodSpec) -> bool {
+    is_tolerated(spec, &no_schedule(UNSCHEDULABLE))
 }
 
 fn no_schedule(key: &str) -> Taint {

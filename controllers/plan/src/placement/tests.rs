@@ -15,6 +15,10 @@ fn node(name: &str, more: Value) -> Place {
     Place::new(Typed::new(Arc::new(Object::from_value(&node).unwrap())).unwrap())
 }
 
+fn choose(places: &[Place], spec: &PodSpec, owner: Option<&str>) -> Result<usize, String> {
+    super::choose(places, &Request::new(spec, owner), &mut 0)
+}
+
 fn spec(more: Value) -> PodSpec {
     let mut spec =
         json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}]});

@@ -4,7 +4,8 @@
 //! none. What must always hold:
 //! * no node is given more than it has: all pending pods are planned in one turn over one picture, under one key, and
 //!   the next turn waits until that picture holds what this turn did;
-//! * a pod that is bound, ends, or is being deleted is not touched;
+//! * a pod that is bound, ends, or is being deleted is not touched, but that it may have to make room for a more important
+//!   one: then it is deleted, and its place is kept for that one until it is gone;
 //! * equal pictures lead to equal choices;
 //! * that a pod fits nowhere is written and told once, not once a turn.
 //!
@@ -18,15 +19,19 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
-use serde_json::{Value, json};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use serde_json::json;
 use strata_model::condition::rfc3339;
 use strata_model::object::{Object, ObjectKey};
-use strata_model::resource::builtin;
+use strata_model::resource::{ResourceType, builtin};
+use strata_model::selector::Selector;
 
 use crate::controller::{
-    Action, Controller, EventType, Key, MapTo, ObserveError, Plan, Target, View, Watched,
+    Action, Controller, EventType, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
 };
-use crate::placement::{self, Place};
+use crate::placement::preempt::{self, Budget, Room};
+use crate::placement::topology::{Namespaces, Topology};
+use crate::placement::{self, Place, Request};
 use crate::pods::{self, PodRef};
 use crate::typed::Typed;
 
@@ -45,6 +50,9 @@ pub struct Observed {
     places: Vec<Place>,
     /// Important first, then oldest.
     pending: Vec<PodRef>,
+    /// Labels of the namespaces.
+    namespaces: Namespaces,
+    budgets: Vec<Budget>,
 }
 
 impl Controller for Scheduler {
@@ -58,6 +66,8 @@ impl Controller for Scheduler {
         vec![
             Watched::all(&builtin::POD, MapTo::With(pod_matters)),
             Watched::all(&builtin::NODE, MapTo::With(|_, _| vec![queue()])),
+            Watched { metadata_only: true, ..nowhere(&builtin::NAMESPACE) },
+            nowhere(&builtin::POD_DISRUPTION_BUDGET),
         ]
     }
 
@@ -76,48 +86,166 @@ impl Controller for Scheduler {
         let at: HashMap<String, usize> =
             places.iter().enumerate().map(|(at, p)| (p.name().to_owned(), at)).collect();
         for pod in &others {
-            if let (Some(at), Some(spec)) = (at.get(pods::node_name(pod)), &pod.spec)
-                && !pods::is_finished(pod)
-            {
-                places[*at].take(spec, owner(pod));
+            if let Some(at) = at.get(pods::node_name(pod)).filter(|_| !pods::is_finished(pod)) {
+                places[*at].host(pod);
             }
         }
-        Ok(Some(Observed { places, pending }))
+        let labels = |n: std::sync::Arc<Object>| (n.meta().name.clone(), n.meta().labels.clone());
+        let namespaces = view.list(&builtin::NAMESPACE.id, "").into_iter().map(labels).collect();
+        let budgets = view.list(&builtin::POD_DISRUPTION_BUDGET.id, "");
+        let budgets = budgets.iter().filter_map(|b| budget(b)).collect();
+        Ok(Some(Observed { places, pending, namespaces, budgets }))
     }
 
     fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
         let mut plan = Plan::settled();
-        let mut places = observed.places.clone();
-        let mut failed: HashMap<&str, (&PodSpec, String)> = HashMap::new();
-        let mut written = 0;
+        let places = observed.places.clone();
+        let topology = Topology::new(&places, &observed.namespaces);
+        let mut turn =
+            Turn { observed, places, topology, failed: HashMap::new(), from: 0, now, plan: &mut plan };
+        let (mut written, mut bound, mut lonely) = (0, false, false);
         for pod in &observed.pending {
-            let Some(spec) = pod.spec.as_ref() else { continue };
             if written == BATCH {
                 // A pod that got its node does not lead here any more, so the rest must be asked for.
-                plan.next = plan.next.or_at(now);
+                turn.plan.next = turn.plan.next.or_at(now);
                 break;
             }
-            let known = owner(pod).and_then(|o| failed.get(o)).filter(|(same, _)| *same == spec);
-            let chosen = match known {
-                Some((_, refusal)) => Err(refusal.clone()),
-                None => placement::choose(&places, spec, owner(pod)),
-            };
-            match chosen {
-                Ok(at) => {
-                    places[at].take(spec, owner(pod));
-                    bind(pod, places[at].name(), &mut plan);
-                    written += 1;
-                }
-                Err(refusal) => {
-                    written += usize::from(refuse(pod, &refusal, now, &mut plan));
-                    if let Some(owner) = owner(pod) {
-                        failed.insert(owner, (spec, refusal));
-                    }
-                }
+            match turn.place(pod) {
+                Placed::Bound => (bound, written) = (true, written + 1),
+                Placed::Told => written += 1,
+                Placed::Known => {}
+                Placed::Lonely(news) => (lonely, written) = (true, written + usize::from(news)),
             }
+        }
+        if bound && lonely {
+            // One that looks for company may have got it.
+            plan.next = plan.next.or_at(now);
         }
         plan
     }
+}
+
+/// What came of a pod in a turn.
+enum Placed {
+    /// It has a node.
+    Bound,
+    /// It has none, and that is news.
+    Told,
+    /// It has none, as is known.
+    Known,
+    /// The same, for want of company; whether it is news.
+    Lonely(bool),
+}
+
+/// One turn over the pods that need a node.
+struct Turn<'a> {
+    observed: &'a Observed,
+    places: Vec<Place>,
+    topology: Topology<'a>,
+    /// Why a pod of a controller fits nowhere: the next one of the same spec does not either.
+    failed: HashMap<&'a str, (&'a PodSpec, String)>,
+    from: usize,
+    now: Timestamp,
+    plan: &'a mut Plan,
+}
+
+impl<'a> Turn<'a> {
+    fn place(&mut self, pod: &'a PodRef) -> Placed {
+        let Some(spec) = pod.spec.as_ref() else { return Placed::Known };
+        if let Some(at) = self.kept_for(pod) {
+            let name = self.places[at].name().to_owned();
+            self.plan.note("Preempting", format!("pod {} waits until {name} is free", pod.object().key()));
+        }
+        let known = owner(pod).and_then(|o| self.failed.get(o)).filter(|(same, _)| *same == spec);
+        if let Some((_, refusal)) = known {
+            let news = refuse(pod, &refusal.clone(), None, self.now, self.plan);
+            return if news { Placed::Told } else { Placed::Known };
+        }
+        let demand = self.topology.demand(&self.places, pod);
+        let mut request = Request::new(spec, owner(pod));
+        request.company = (!demand.is_free()).then_some((&self.topology, &demand));
+        let chosen = placement::choose(&self.places, &request, &mut self.from);
+        let refusal = match chosen {
+            Ok(at) => {
+                self.places[at].host(pod);
+                self.topology.placed(pod, &self.places[at]);
+                bind(pod, self.places[at].name(), self.plan);
+                return Placed::Bound;
+            }
+            Err(refusal) => refusal,
+        };
+        if let Some(at) = self.kept_for(pod) {
+            // Those who make room are on their way out; nobody less important gets it meanwhile.
+            self.places[at].host(pod);
+            return Placed::Known;
+        }
+        let priority = preempt::priority(pod);
+        let room = preempt::may_preempt(pod)
+            .then(|| preempt::room(&self.places, &request, priority, &self.observed.budgets))
+            .flatten();
+        if let Some(room) = room {
+            self.make_room(pod, &refusal, room);
+            return Placed::Told;
+        }
+        let news = refuse(pod, &refusal, None, self.now, self.plan);
+        if demand.looks_for_company() {
+            return Placed::Lonely(news);
+        }
+        if let Some(owner) = owner(pod) {
+            self.failed.insert(owner, (spec, refusal));
+        }
+        if news { Placed::Told } else { Placed::Known }
+    }
+
+    /// The place that others leave for a pod: the one it was promised, while somebody less important is still going.
+    fn kept_for(&self, pod: &PodRef) -> Option<usize> {
+        let promised = pod.status.as_ref()?.nominated_node_name.as_deref()?;
+        let at = self.places.iter().position(|p| p.name() == promised)?;
+        let going =
+            |p: &&PodRef| p.object().meta().is_deleting() && preempt::priority(p) < preempt::priority(pod);
+        self.places[at].residents().iter().find(going).map(|_| at)
+    }
+
+    /// Has less important pods go, and keeps their place.
+    fn make_room(&mut self, pod: &'a PodRef, refusal: &str, room: Room) {
+        let node = self.places[room.at].name().to_owned();
+        // The promise comes first: where the plan is cut after it, the next one goes on where this one ended.
+        refuse(pod, refusal, Some(&node), self.now, self.plan);
+        for victim in &room.victims {
+            let target = Target::of(&builtin::POD, victim.object());
+            if !pods::is_true(victim, pods::DISRUPTED) {
+                let why = json!({"type": pods::DISRUPTED, "status": "True", "reason": "PreemptionByScheduler",
+                    "message": "a more important pod needs the place", "lastTransitionTime": rfc3339(self.now)});
+                let status = pods::with_condition(victim, why);
+                self.plan.actions.push(Action::Status { target: target.clone(), status });
+            }
+            self.plan.actions.push(Action::Delete {
+                target: target.clone().at_any_revision(),
+                propagation: Propagation::Background,
+                grace_seconds: None,
+            });
+            let message = format!("Preempted by pod {} on node {node}", pod.object().meta().uid);
+            self.plan.event(target, EventType::Normal, "Preempted", message);
+        }
+        let left = self.places[room.at].emptied();
+        let place = std::mem::replace(&mut self.places[room.at], left);
+        let goes = |p: &PodRef| room.victims.iter().any(|v| v.object().meta().uid == p.object().meta().uid);
+        place.residents().iter().filter(|p| !goes(p)).for_each(|p| self.places[room.at].host(p));
+        self.places[room.at].host(pod);
+    }
+}
+
+/// Watched, but no reason to look again.
+fn nowhere(resource: &ResourceType) -> Watched {
+    Watched::all(resource, MapTo::With(|_, _| Vec::new()))
+}
+
+/// What a budget protects; `None` where it cannot be read, or protects nobody.
+fn budget(object: &Object) -> Option<Budget> {
+    let budget = object.typed::<PodDisruptionBudget>().ok()?;
+    let selector = Selector::from_body(budget.spec.as_ref()?.selector.as_ref()?).ok()?;
+    let allowed = budget.status.as_ref().map_or(0, |s| s.disruptions_allowed);
+    Some(Budget { namespace: object.meta().namespace.clone(), selector, allowed })
 }
 
 /// The one key: the queue of all pods that need a node. It names no object.
@@ -153,8 +281,9 @@ fn bind(pod: &PodRef, node: &str, plan: &mut Plan) {
     plan.event(target, EventType::Normal, "Scheduled", message);
 }
 
-/// Says that a pod fits nowhere, if that is not what is written. Answers whether it was news.
-fn refuse(pod: &PodRef, refusal: &str, now: Timestamp, plan: &mut Plan) -> bool {
+/// Says that a pod fits nowhere, and which node it is promised, if that is not what is written. Answers whether it was
+/// news.
+fn refuse(pod: &PodRef, refusal: &str, promised: Option<&str>, now: Timestamp, plan: &mut Plan) -> bool {
     plan.note("Unschedulable", format!("pod {}: {refusal}", pod.object().key()));
     let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
     let written = conditions.into_iter().flatten().find(|c| c.type_ == "PodScheduled");
@@ -163,7 +292,9 @@ fn refuse(pod: &PodRef, refusal: &str, now: Timestamp, plan: &mut Plan) -> bool 
             && c.reason.as_deref() == Some("Unschedulable")
             && c.message.as_deref() == Some(refusal)
     });
-    if same {
+    let was_promised =
+        pod.status.as_ref().and_then(|s| s.nominated_node_name.as_deref()).filter(|n| !n.is_empty());
+    if same && was_promised == promised {
         return false;
     }
     let since = written.filter(|c| c.status == "False").and_then(|c| c.last_transition_time.as_ref());
@@ -171,19 +302,11 @@ fn refuse(pod: &PodRef, refusal: &str, now: Timestamp, plan: &mut Plan) -> bool 
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": refusal, "lastProbeTime": null, "lastTransitionTime": since});
     let target = Target::of(&builtin::POD, pod.object());
-    plan.actions.push(Action::Status { target: target.clone(), status: with_condition(pod, condition) });
+    let mut status = pods::with_condition(pod, condition);
+    if was_promised != promised {
+        status["nominatedNodeName"] = json!(promised);
+    }
+    plan.actions.push(Action::Status { target: target.clone(), status });
     plan.event(target, EventType::Warning, "FailedScheduling", refusal);
     true
-}
-
-/// The patch that sets one condition and keeps the others as they are.
-fn with_condition(pod: &PodRef, condition: Value) -> Value {
-    let mut value = pod.object().to_value().unwrap_or_default();
-    let mut list = match value["status"]["conditions"].take() {
-        Value::Array(list) => list,
-        _ => Vec::new(),
-    };
-    list.retain(|c| c["type"] != condition["type"]);
-    list.push(condition);
-    json!({"conditions": list})
 }

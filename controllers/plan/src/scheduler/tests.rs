@@ -1,5 +1,9 @@
 //! Scenarios of the scheduler, with whole plans and with plans cut after every write.
 
+mod company;
+mod preemption;
+
+use serde_json::Value;
 use strata_model::resource::builtin::{NODE, POD};
 
 use super::*;
