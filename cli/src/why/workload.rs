@@ -1,13 +1,27 @@
-//! What keeps a number of pods: Deployments, ReplicaSets and whatever has a pod template and counts.
+//! What keeps a number of pods: Deployments, ReplicaSets, StatefulSets, DaemonSets and whatever has a pod template and
+//! counts.
 
 use serde_json::Value;
 
 use super::common::{condition, idle_owner, leaving, reason_of, unseen, warning};
 use super::{Line, Reason, View};
 
-/// How many pods it wants.
+/// How many pods it wants. What has one for each node says itself how many those are.
 fn wanted(object: &Value) -> i64 {
-    object["spec"]["replicas"].as_i64().unwrap_or(1)
+    match object["status"]["desiredNumberScheduled"].as_i64() {
+        Some(nodes) => nodes,
+        None => object["spec"]["replicas"].as_i64().unwrap_or(1),
+    }
+}
+
+/// How many of the wanted pods are to be of the present template: all but those below a partition, or whose update is
+/// somebody else's business.
+fn wanted_updated(object: &Value, wanted: i64, updated: i64) -> i64 {
+    let strategy = &object["spec"]["updateStrategy"];
+    if strategy["type"] == "OnDelete" {
+        return updated;
+    }
+    (wanted - strategy["rollingUpdate"]["partition"].as_i64().unwrap_or(0)).max(0)
 }
 
 /// Whether it wants no pods, as the ReplicaSets of former revisions do.
@@ -20,17 +34,26 @@ pub fn fill(line: &mut Line, object: &Value, view: &View<'_>) {
     let status = &object["status"];
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     let wanted = wanted(object);
-    let (all, available) = (count("replicas"), count("availableReplicas"));
+    let by_node = !status["desiredNumberScheduled"].is_null();
+    let names = match by_node {
+        true => ["currentNumberScheduled", "numberAvailable", "updatedNumberScheduled"],
+        false => ["replicas", "availableReplicas", "updatedReplicas"],
+    };
+    let (all, available) = (count(names[0]), count(names[1]));
     // Only what rolls out counts its updated pods; a ReplicaSet has one template for ever.
-    let rolls = !object["spec"]["strategy"].is_null() || !status["updatedReplicas"].is_null();
-    let updated = if rolls { count("updatedReplicas") } else { all };
+    let spec = &object["spec"];
+    let rolls =
+        !spec["strategy"].is_null() || !spec["updateStrategy"].is_null() || !status[names[2]].is_null();
+    let updated = if rolls { count(names[2]) } else { all };
     line.desired = pods(wanted);
     line.actual = match (rolls && updated < all, all) {
         (_, 0) => "no pods".to_owned(),
         (true, _) => format!("{}, {updated} updated, {available} available", pods(all)),
         (false, _) => format!("{}, {available} available", pods(all)),
     };
-    let reached = all == wanted && updated == wanted && available == wanted;
+    // Of those that a partition holds back more may be updated than must be.
+    let up_to_date = updated >= wanted_updated(object, wanted, updated);
+    let reached = all == wanted && up_to_date && available == wanted;
     let deleting = leaving(object, view);
     let unseen = unseen(object, view);
     line.converged = reached && deleting.is_none() && unseen.is_none();

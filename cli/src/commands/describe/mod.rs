@@ -11,6 +11,8 @@ mod pod;
 
 mod workload;
 
+mod sets;
+
 mod cluster;
 
 use clap::Args;
@@ -82,10 +84,13 @@ enum Related {
 type Describe = fn(&mut Page, &Subject<'_>);
 
 /// The types with a page of their own; others get the generic one.
-const PAGES: [(&str, &str, Related, Describe); 7] = [
+const PAGES: [(&str, &str, Related, Describe); 10] = [
     ("", "pods", Related::Nothing, pod::describe),
     ("apps", "deployments", Related::ReplicaSets, workload::deployment),
     ("apps", "replicasets", Related::OwnPods, workload::replica_set),
+    ("", "replicationcontrollers", Related::OwnPods, workload::replica_set),
+    ("apps", "statefulsets", Related::OwnPods, sets::stateful),
+    ("apps", "daemonsets", Related::OwnPods, sets::daemon),
     ("", "nodes", Related::PodsOnNode, cluster::node),
     ("", "namespaces", Related::Nothing, cluster::namespace),
     ("", "configmaps", Related::Nothing, cluster::config_map),

@@ -7,11 +7,13 @@ use super::page::{Page, instant, text, text_of};
 use super::template;
 use crate::commands::logs::selector_text;
 
-fn count(value: &Value) -> i64 {
+/// A count; zero where it is absent.
+pub fn count(value: &Value) -> i64 {
     value.as_i64().unwrap_or(0)
 }
 
-fn selector(page: &mut Page, object: &Value) {
+/// The selector of a workload.
+pub fn selector(page: &mut Page, object: &Value) {
     page.field(0, "Selector", &selector_text(object).unwrap_or_default());
 }
 
@@ -73,6 +75,13 @@ pub fn replica_set(page: &mut Page, subject: &Subject<'_>) {
     let (wanted, there) =
         (object["spec"]["replicas"].as_i64().unwrap_or(1), count(&object["status"]["replicas"]));
     page.line(0, &format!("Replicas:\t{there} current / {wanted} desired"));
+    pods_status(page, subject);
+    template::template(page, &object["spec"]["template"]);
+    page.conditions(object);
+}
+
+/// How many pods there are of each phase.
+pub fn pods_status(page: &mut Page, subject: &Subject<'_>) {
     let phase = |phase: &str| subject.related.iter().filter(|pod| pod["status"]["phase"] == phase).count();
     page.line(
         0,
@@ -84,6 +93,4 @@ pub fn replica_set(page: &mut Page, subject: &Subject<'_>) {
             phase("Failed")
         ),
     );
-    template::template(page, &object["spec"]["template"]);
-    page.conditions(object);
 }

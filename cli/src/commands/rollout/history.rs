@@ -1,4 +1,4 @@
-//! `rollout history` and `rollout undo`: the revisions kept in a Deployment's ReplicaSets.
+//! `rollout history` and `rollout undo`: the revisions kept in a Deployment's ReplicaSets, or in ControllerRevisions.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -60,8 +60,41 @@ pub struct UndoArgs {
     write: WriteArgs,
 }
 
-/// Revisions of a Deployment, oldest first: the number and the ReplicaSet that keeps it.
+/// Revisions of an object, oldest first: the number and what keeps it, with the template in `spec.template`.
 async fn revisions(
+    session: &Session,
+    resource: &ResourceType,
+    object: &Value,
+) -> CliResult<Vec<(u64, Value)>> {
+    match object["spec"]["updateStrategy"].is_object() {
+        true => controller_revisions(session, object).await,
+        false => replica_sets(session, resource, object).await,
+    }
+}
+
+/// Revisions that ControllerRevisions keep.
+async fn controller_revisions(session: &Session, owner: &Value) -> CliResult<Vec<(u64, Value)>> {
+    let kept = session.lookup("controllerrevisions.apps").await?;
+    let namespace = owner["metadata"]["namespace"].as_str().unwrap_or_default();
+    let uid = &owner["metadata"]["uid"];
+    let mut found = Vec::new();
+    for object in session.list_all(&kept, namespace, ListOptions::default()).await?.items {
+        let mut value = object.to_value()?;
+        let controlled = object.meta().controller().is_some_and(|owner| *uid == *owner.uid);
+        if let (true, Some(revision)) = (controlled, value["revision"].as_u64()) {
+            let mut template = value["data"]["spec"]["template"].take();
+            if let Some(members) = template.as_object_mut() {
+                members.remove("$patch");
+            }
+            found.push((revision, json!({"metadata": value["metadata"], "spec": {"template": template}})));
+        }
+    }
+    found.sort_by_key(|(revision, _)| *revision);
+    Ok(found)
+}
+
+/// Revisions that a Deployment's ReplicaSets keep.
+async fn replica_sets(
     session: &Session,
     resource: &ResourceType,
     deployment: &Value,
@@ -134,6 +167,13 @@ fn undo_patch(deployment: &Value, replica_set: &Value) -> Option<Value> {
     if template == deployment["spec"]["template"] {
         return None;
     }
+    let test = json!({"op": "test", "path": "/metadata/resourceVersion",
+        "value": deployment["metadata"]["resourceVersion"]});
+    let replace = json!({"op": "replace", "path": "/spec/template", "value": template});
+    if deployment["spec"]["updateStrategy"].is_object() {
+        // Its annotations are not kept with a revision.
+        return Some(json!([test, replace]));
+    }
     let empty = Map::new();
     let of = |object: &'_ Value| {
         object["metadata"]["annotations"].as_object().cloned().unwrap_or_else(|| empty.clone())
@@ -147,8 +187,8 @@ fn undo_patch(deployment: &Value, replica_set: &Value) -> Option<Value> {
         }
     }
     Some(json!([
-        {"op": "test", "path": "/metadata/resourceVersion", "value": deployment["metadata"]["resourceVersion"]},
-        {"op": "replace", "path": "/spec/template", "value": template},
+        test,
+        replace,
         {"op": "add", "path": "/metadata/annotations", "value": annotations},
     ]))
 }
@@ -213,5 +253,8 @@ mod tests {
         let mut same = old.clone();
         same["spec"]["template"]["spec"]["n"] = json!(2);
         assert_eq!(undo_patch(&deployment, &same), None);
+        let mut daemons = deployment;
+        daemons["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
+        assert_eq!(undo_patch(&daemons, &old).unwrap().as_array().unwrap().len(), 2);
     }
 }
