@@ -16,6 +16,7 @@ pub(crate) mod damage;
 pub(crate) mod segment;
 pub(crate) mod slots;
 pub(crate) mod log;
+pub(crate) mod reader;
 pub(crate) mod checkpoint;
 pub(crate) mod recovery;
 pub(crate) mod inspect;

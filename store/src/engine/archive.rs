@@ -10,6 +10,7 @@ use crate::engine::checkpoint::{self, Checkpoint, Mark, Marker};
 use crate::engine::disk::Disk;
 use crate::engine::frame::ALIGN;
 use crate::engine::log::{CHECKPOINT_MARGIN_BYTES, Log, LogWriter, Sizes, locked};
+use crate::engine::reader::LogReader;
 use crate::engine::recovery::{RecentLimits, open_segments, recover};
 use crate::engine::segment::io_error;
 use crate::engine::{Archive, DiskUsage, HistoryReader, Opened, Pressure};
@@ -165,7 +166,7 @@ impl LogArchive {
             keys.extend(checkpoint::keys(keeper.checkpoint.as_mut())?);
             keys.extend(state.records.keys().cloned());
         } else if let Some((after, through)) = keeper.unseen {
-            let mut reader = self.log.read_after(after)?;
+            let mut reader = LogReader::new(self.log.clone(), after)?;
             while let Some(transaction) = reader.next()?.filter(|next| next.revision <= through) {
                 keys.extend(transaction.changes.iter().map(|change| change.key.clone()));
             }
@@ -180,7 +181,7 @@ impl LogArchive {
 
 impl Archive for LogArchive {
     fn read_after(&self, after: Revision) -> Result<Box<dyn HistoryReader>, EngineError> {
-        Ok(Box::new(self.log.read_after(after)?))
+        Ok(Box::new(LogReader::new(self.log.clone(), after)?))
     }
 
     fn upkeep_due(&self, floor: Revision) -> bool {

@@ -1,4 +1,4 @@
-//! Log: the segments in order, the one writer that appends to the last of them, and readers over all.
+//! Log: the segments in order, and the one writer that appends to the last of them.
 //!
 //! A group is one frame and one sync. A full segment is followed by a new one, made from a spare file
 //! where there is one; a file gets a segment's name only when its opening is durable. Some spares are a
@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::engine::codec;
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::frame::{self, ALIGN, Kind};
-use crate::engine::segment::{Segment, SegmentReader, Title, file_name, io_error, opening};
+use crate::engine::segment::{Segment, Title, file_name, io_error, opening};
 use crate::engine::slots::Slots;
-use crate::engine::{Engine, Group, HistoryReader, Pressure};
+use crate::engine::{Engine, Group, Pressure};
 use crate::error::{Class, EngineError};
 use crate::key::Key;
 use crate::revision::Revision;
@@ -198,18 +198,11 @@ impl Log {
         }
     }
 
-    /// A reader of the transactions after `after`.
+    /// The segment that holds the transaction after `after`, or will.
     ///
     /// # Errors
-    /// `Compacted` if they are not all there.
-    pub fn read_after(self: &Arc<Self>, after: Revision) -> Result<LogReader, EngineError> {
-        let mut reader = LogReader { log: self.clone(), current: None, after };
-        reader.enter()?;
-        Ok(reader)
-    }
-
-    /// The segment that holds the transaction after `after`, or will.
-    fn segment_after(&self, after: Revision) -> Result<Arc<Segment>, EngineError> {
+    /// `Compacted` if it is not there any more.
+    pub fn segment_after(&self, after: Revision) -> Result<Arc<Segment>, EngineError> {
         let segments = locked(&self.segments);
         let found = segments.iter().rev().find(|segment| segment.title.first <= after.next());
         let oldest = segments.front().map_or(Revision::ZERO, |segment| segment.title.first);
@@ -458,49 +451,5 @@ impl Engine for LogWriter {
                 self.stopped = Some(error.to_string());
             }
         })
-    }
-}
-
-/// Reads the log's transactions over segment borders, as far as they are durable.
-pub struct LogReader {
-    log: Arc<Log>,
-    current: Option<SegmentReader>,
-    after: Revision,
-}
-
-impl LogReader {
-    /// Goes to the segment where the next transaction is or will be.
-    fn enter(&mut self) -> Result<(), EngineError> {
-        let segment = self.log.segment_after(self.after)?;
-        self.current = Some(SegmentReader::new(segment)?);
-        Ok(())
-    }
-}
-
-impl HistoryReader for LogReader {
-    fn next(&mut self) -> Result<Option<Arc<Transaction>>, EngineError> {
-        loop {
-            let reader = match &mut self.current {
-                Some(reader) => reader,
-                None => {
-                    self.enter()?;
-                    continue;
-                }
-            };
-            match reader.next()? {
-                Some(transaction) if transaction.revision <= self.after => {}
-                Some(transaction) => {
-                    self.after = transaction.revision;
-                    return Ok(Some(transaction));
-                }
-                None => {
-                    let next = self.log.segment_after(self.after)?;
-                    if next.title.number == reader.segment().title.number {
-                        return Ok(None);
-                    }
-                    self.current = None;
-                }
-            }
-        }
     }
 }
