@@ -251,9 +251,6 @@ impl<'a> Topology<'a> {
 
     /// Why a pod cannot come to a place; the usual words.
     pub fn refusal(&self, demand: &Demand, place: &Place) -> Option<&'static str> {
-        if demand.unwanted.iter().any(|at| self.against[*at].at(place).is_some_and(|n| n > 0)) {
-            return Some("node(s) didn't satisfy existing pods anti-affinity rules");
-        }
         let lonely = |at: usize| self.tallies[at].counts.values().all(|n| *n == 0);
         let beside = |(at, own): &(usize, bool)| match self.tallies[*at].at(place) {
             Some(n) => n > 0 || (*own && lonely(*at)),
@@ -264,6 +261,9 @@ impl<'a> Topology<'a> {
         }
         if demand.apart.iter().any(|at| self.tallies[*at].at(place).is_some_and(|n| n > 0)) {
             return Some("node(s) didn't match pod anti-affinity rules");
+        }
+        if demand.unwanted.iter().any(|at| self.against[*at].at(place).is_some_and(|n| n > 0)) {
+            return Some("node(s) didn't satisfy existing pods anti-affinity rules");
         }
         for spread in demand.spread.iter().filter(|s| s.hard) {
             let Some(here) = self.tallies[spread.tally].at(place) else {
