@@ -143,11 +143,10 @@ impl Place {
         if host_ports(spec).any(|port| self.ports.contains(&port)) {
             return vec!["node(s) didn't have free ports for the requested pod ports".to_owned()];
         }
-        let short = asked.iter().filter(|(name, n)| *n > 0 && *n > self.free(name));
         let said = |name: &str| {
             if name == PODS { "Too many pods".to_owned() } else { format!("Insufficient {name}") }
         };
-        short.map(|(name, _)| said(name)).collect()
+        asked.beyond(&self.allocatable, &self.used).map(said).collect()
     }
 
     /// Whether a pod would have room, all other rules aside.
@@ -166,11 +165,12 @@ impl Place {
 
     /// How much of the cpu and memory would be left with a pod here, 0 to 100.
     fn spare(&self, asked: &Amounts) -> i64 {
+        let small = |n: i128| i64::try_from(n).unwrap_or(i64::MAX);
         let left = |name: &str| {
-            let all = self.allocatable.get(name).max(1);
-            (self.free(name) - asked.get(name)).max(0) * 100 / all
+            let hundredth = (small(self.allocatable.get(name)) / 100).max(1);
+            (small((self.free(name) - asked.get(name)).max(0)) / hundredth).min(100)
         };
-        i64::try_from((left(CPU) + left(MEMORY)) / 2).unwrap_or(0)
+        (left(CPU) + left(MEMORY)) / 2
     }
 }
 
@@ -250,22 +250,35 @@ pub fn choose(places: &[Place], request: &Request<'_>, from: &mut usize) -> Resu
     best(places, request, fits).ok_or_else(|| refusal(places.len(), &counts))
 }
 
+/// What speaks for a place that fits, beside its room.
+struct Merits {
+    at: usize,
+    siblings: i64,
+    wish: i64,
+    company: i64,
+}
+
 fn best(places: &[Place], request: &Request<'_>, fits: Vec<usize>) -> Option<usize> {
     let (spec, owner) = (request.spec, request.owner);
-    let siblings = |at: usize| owner.and_then(|o| places[at].owners.get(o)).copied().unwrap_or(0);
-    let wish = |at: usize| affinity::preference(spec, &places[at].node);
-    let company = |at: usize| request.company.map_or(0, |(t, demand)| t.wish(demand, &places[at]));
-    let most_siblings = fits.iter().map(|at| siblings(*at)).max().unwrap_or(0).max(1);
-    let best_wish = fits.iter().map(|at| wish(*at)).max().unwrap_or(0).max(1);
-    let most_company = fits.iter().map(|at| company(*at).abs()).max().unwrap_or(0).max(1);
-    let points = |at: usize| {
-        places[at].spare(&request.asked)
-            + 200 * (most_siblings - siblings(at)) / most_siblings
-            + 200 * wish(at) / best_wish
-            + 200 * company(at) / most_company
-            - 300 * affinity::soft_taints(spec, &places[at].node)
+    let merits = |at: usize| Merits {
+        at,
+        siblings: owner.and_then(|o| places[at].owners.get(o)).copied().unwrap_or(0),
+        wish: affinity::preference(spec, &places[at].node),
+        company: request.company.map_or(0, |(t, demand)| t.wish(demand, &places[at])),
     };
-    fits.into_iter().min_by_key(|at| (-points(*at), places[*at].used.get(PODS), places[*at].name()))
+    let all: Vec<Merits> = fits.into_iter().map(merits).collect();
+    let most_siblings = all.iter().map(|m| m.siblings).max().unwrap_or(0).max(1);
+    let best_wish = all.iter().map(|m| m.wish).max().unwrap_or(0).max(1);
+    let most_company = all.iter().map(|m| m.company.abs()).max().unwrap_or(0).max(1);
+    let points = |m: &Merits| {
+        places[m.at].spare(&request.asked)
+            + 200 * (most_siblings - m.siblings) / most_siblings
+            + 200 * m.wish / best_wish
+            + 200 * m.company / most_company
+            - 300 * affinity::soft_taints(spec, &places[m.at].node)
+    };
+    let order = |m: &Merits| (-points(m), places[m.at].used.get(PODS), places[m.at].name());
+    all.iter().min_by_key(|m| order(m)).map(|m| m.at)
 }
 
 fn refusal(nodes: usize, counts: &BTreeMap<String, usize>) -> String {
