@@ -92,8 +92,9 @@
 //!   loses what it lied about; a bit that flips in memory is stored as it is then.
 //! * There is one checkpoint, brought up to date in place, and not the one before it as well. What would be gained is small:
 //!   its flush is atomic (no damage in 82 measured power cuts of sled's own, nor in ours), small states are in the log
-//!   itself, and each record is checked when it is read. The price would be all of it a second time: the checkpoint is
-//!   most of what a settled store takes on disk. Against a disk that decays there are backups.
+//!   itself, and each record is checked when it is read. The price would be all of it a second time: of the 132 MiB that 38
+//!   MiB of hardly compressible records took (reserve and all), the checkpoint had 69, so two would make 5.3 times the
+//!   records of 3.4. Against a disk that decays there are backups.
 //!
 //! Over etcd the same holds, with these limits: revisions are etcd's, so what others do in the cluster skips some; a
 //! transaction has at most 120 conditions and mutations, and is not larger than etcd was told to take; its time is its

@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 
 // Tells whether etcd is there in one way only, wherever it is tested with.
 #[path = "../../store/tests/support/etcd.rs"]
-#[allow(dead_code, reason = "the bench starts its own")]
 mod etcd;
 
 fn bench(args: &[&str]) -> Output {

@@ -1,6 +1,8 @@
 //! Servers of etcd for tests: started on free ports of the loopback with their data in a directory of
 //! their own, and ended with it.
 
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
 use std::fs::File;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};

@@ -92,10 +92,14 @@ fn directory(path: &Path) -> CliResult {
     }
     let more = if damages.len() == MAX_DAMAGES { "at least " } else { "" };
     stdout::say(&format!(
-        "error: {more}{} damaged places in {}, of {looked}\nhint: restore a backup into another directory: `strata store \
+        "error: {more}{} in {}, of {looked}\nhint: restore a backup into another directory: `strata store \
          restore FILE --to DIRECTORY`; a server that has this store open still has what it read before: `strata store \
          backup -o FILE` saves that",
-        damages.len(),
+        if damages.len() == 1 {
+            "one damaged place".to_owned()
+        } else {
+            format!("{} damaged places", damages.len())
+        },
         path.display()
     ));
     Err(CliError::Silent(1))
