@@ -108,6 +108,8 @@ impl Api {
             && target.served.rules.revision_required
             && text(&decoded.value, &["metadata", "resourceVersion"]).is_empty()
         {
+            // Of an object that is not there, nothing else is at fault.
+            record_of(&self.latest().await?, target)?;
             let path = meta::path().child("resourceVersion");
             let fault = FieldError {
                 value: Some("0x0".to_owned()),

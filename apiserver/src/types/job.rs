@@ -190,6 +190,7 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, faults: &mut Faults) {
     let pod = at(template, &["spec"]).unwrap_or(&Value::Null);
     let path = path.child("spec");
     pod_checks::validate(pod, &path, &[], faults);
+    workload::no_ephemeral(pod, &path, faults);
     let restart = text(pod, &["restartPolicy"]);
     match restart {
         "OnFailure" if at(spec, &["podFailurePolicy"]).is_some() => {

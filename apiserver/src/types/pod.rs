@@ -38,7 +38,7 @@ pub static POD: Rules = Rules {
     },
     validate_update,
     validate_added,
-    settle: Some(priority),
+    settle: Some(settle),
     warnings: meta::warn_of_dots,
     columns: pod_row::COLUMNS,
     row: pod_row::row,
@@ -55,11 +55,20 @@ fn defaults(pod: &mut Value) {
     default(spec, "enableServiceLinks", true);
 }
 
-/// A new pod gets the priority of its class, or of the default class.
-fn priority(pod: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(), Unsettled> {
+/// What holds for new pods alone.
+fn settle(pod: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(), Unsettled> {
     if old.is_some() {
         return Ok(());
     }
+    if !list(pod, &["spec", "ephemeralContainers"]).is_empty() {
+        let path = FieldPath::new("spec").child("ephemeralContainers");
+        return Err(Unsettled::Faults(vec![FieldError::forbidden(path, "cannot be set on create")]));
+    }
+    priority(pod, around)
+}
+
+/// A new pod gets the priority of its class, or of the default class.
+fn priority(pod: &mut Value, around: &dyn Around) -> Result<(), Unsettled> {
     let named = text(pod, &["spec", "priorityClassName"]).to_owned();
     let class = if named.is_empty() {
         let classes = around.all(&builtin::PRIORITY_CLASS.id).into_iter();
@@ -179,6 +188,12 @@ fn validate_update(new: &Value, old: &Value, faults: &mut Faults) {
                 object(container).insert("image".to_owned(), was["image"].clone());
             }
         }
+    }
+    // What holds a pod back from being scheduled may be taken away, never added.
+    let gates = list(old, &["spec", "schedulingGates"]);
+    if list(new, &["spec", "schedulingGates"]).iter().all(|gate| gates.contains(gate)) {
+        let gates = at(old, &["spec", "schedulingGates"]).cloned();
+        crate::value::put(child(&mut masked, "spec"), "schedulingGates", gates);
     }
     let had = list(old, &["spec", "tolerations"]);
     let kept = list(new, &["spec", "tolerations"]);

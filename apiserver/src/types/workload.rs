@@ -58,6 +58,7 @@ pub fn validate_template(
     }
     let spec = at(template, &["spec"]).unwrap_or(&Value::Null);
     pod_checks::validate(spec, &path.child("spec"), claims, faults);
+    no_ephemeral(spec, &path.child("spec"), faults);
     let policy = text(spec, &["restartPolicy"]);
     if policy != "Always" {
         faults.push(FieldError::not_supported(
@@ -69,6 +70,14 @@ pub fn validate_template(
     if at(spec, &["activeDeadlineSeconds"]).is_some() {
         let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
         faults.push(FieldError::forbidden(path.child("spec").child("activeDeadlineSeconds"), detail));
+    }
+}
+
+/// Checks that a template has no containers that are only added to pods that are there.
+pub fn no_ephemeral(spec: &Value, path: &FieldPath, faults: &mut Faults) {
+    if at(spec, &["ephemeralContainers"]).is_some() {
+        let detail = "ephemeral containers not allowed in pod template";
+        faults.push(FieldError::forbidden(path.child("ephemeralContainers"), detail));
     }
 }
 

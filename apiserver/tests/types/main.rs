@@ -13,3 +13,4 @@ mod network;
 mod pods;
 mod storage;
 mod workloads;
+mod writes;

@@ -105,6 +105,7 @@ fn pod() -> Case {
         (container(json!({"securityContext": {"runAsUser": -1}})), "must be between 0 and 2147483647, inclusive"),
         (container(json!({"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}})), "must be less than or equal to cpu limit of 1"),
         (spec(json!({"initContainers": [{"name": "i", "image": "i", "readinessProbe": {"exec": {"command": ["x"]}}}]})), "may not be set for init containers without restartPolicy=Always"),
+        (spec(json!({"ephemeralContainers": [{"name": "e", "image": "i"}]})), "spec.ephemeralContainers: Forbidden: cannot be set on create"),
         (spec(json!({"priorityClassName": "missing"})), "no PriorityClass with name missing was found"),
     ]);
     Case {
@@ -154,6 +155,22 @@ async fn pods_get_the_priority_of_their_class() {
     );
     let kept = admin.delete(&format!("{CLASSES}/system-node-critical")).await;
     assert!(kept.code == 403 && kept.text.contains("this priorityclass may not be deleted"), "{}", kept.text);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gates_are_taken_away_and_never_added() {
+    let server = TestServer::start().await;
+    let admin = Rest::admin(&server);
+    let mut gated = minimal();
+    gated["spec"]["schedulingGates"] = json!([{"name": "x.io/a"}, {"name": "x.io/b"}]);
+    assert_eq!(admin.post(PODS, &gated).await.code, 201);
+    let path = format!("{PODS}/a");
+    let gates = |names: &[&str]| {
+        spec(json!({"schedulingGates": names.iter().map(|n| json!({"name": n})).collect::<Vec<_>>()}))
+    };
+    assert_eq!(admin.merge(&path, &gates(&["x.io/b"])).await.code, 200);
+    assert_eq!(admin.merge(&path, &gates(&["x.io/b", "x.io/c"])).await.code, 422);
     server.stop().await;
 }
 
