@@ -52,7 +52,7 @@ async fn who_one_is_decides_what_one_may() {
     assert_eq!(Rest::with_token(&server, "boss-token").get(MAPS).await.code, 200);
     let scheduler = Rest::new(&server, Some(("system:controller:scheduler", "system:controllers")));
     assert_eq!(scheduler.get(PODS).await.code, 200);
-    assert_eq!(scheduler.delete(&format!("{PODS}/p")).await.code, 403);
+    assert_eq!(scheduler.post(PODS, &pod("p")).await.code, 403);
     server.stop().await;
 }
 
