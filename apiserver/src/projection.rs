@@ -89,6 +89,15 @@ mod tests {
     }
 
     #[test]
+    fn every_form_of_another_type_is_converted() {
+        let catalogue = Catalogue::new(&Registry::builtin());
+        for (form, stored) in builtin::FORMS {
+            let served = catalogue.find(&form.id.group, &form.version, &form.id.resource).unwrap();
+            assert_eq!(served.form.as_ref().unwrap().stored.resource, **stored);
+        }
+    }
+
+    #[test]
     fn tables_carry_rows_and_what_was_asked_for() {
         let catalogue = Catalogue::new(&Registry::builtin());
         let served = catalogue.by_id(&builtin::POD.id).unwrap();

@@ -197,11 +197,9 @@ static RULES: &[(&ResourceType, &Rules)] = &[
     (&builtin::CUSTOM_RESOURCE_DEFINITION, &definition::DEFINITION),
 ];
 
-/// Which types are only another form of which others.
-static FORMS: &[(&ResourceType, &ResourceType, &Conversion)] = &[
-    (&builtin::EVENTS_EVENT, &builtin::EVENT, &event::EVENTS),
-    (&builtin::HORIZONTAL_POD_AUTOSCALER_V1, &builtin::HORIZONTAL_POD_AUTOSCALER, &autoscaler::V1),
-];
+/// How the types that are only another form of others become those.
+static CONVERSIONS: &[(&ResourceType, &Conversion)] =
+    &[(&builtin::EVENTS_EVENT, &event::EVENTS), (&builtin::HORIZONTAL_POD_AUTOSCALER_V1, &autoscaler::V1)];
 
 static PLAIN_RULES: Rules =
     Rules { row: |object, now| vec![print::name(object), print::created(object, now)], ..PLAIN };
@@ -300,9 +298,10 @@ impl Catalogue {
 }
 
 fn serve(resource: &ResourceType) -> Arc<Served> {
-    let form =
-        FORMS.iter().find(|(shown, _, _)| shown.id == resource.id && shown.version == resource.version);
-    let form = form.map(|(_, stored, conversion)| Form { stored: serve(stored), conversion });
+    let same = |known: &ResourceType| known.id == resource.id && known.version == resource.version;
+    let stored = builtin::FORMS.iter().find(|(form, _)| same(form)).map(|(_, stored)| *stored);
+    let conversion = CONVERSIONS.iter().find(|(form, _)| same(form)).map(|(_, conversion)| *conversion);
+    let form = stored.zip(conversion).map(|(stored, conversion)| Form { stored: serve(stored), conversion });
     let rules = form.as_ref().map_or_else(|| rules_of(&resource.id), |form| form.conversion.rules);
     Arc::new(Served { resource: resource.clone(), rules, form, custom: None })
 }

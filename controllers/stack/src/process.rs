@@ -260,11 +260,12 @@ async fn other_types(client: &Client, known: &[Arc<ResourceType>]) -> Vec<Arc<Re
     }
 }
 
-/// One version of each served type.
+/// One version of each served type, and none that only shows the objects of another one.
 async fn served(client: &Client) -> Result<Vec<Arc<ResourceType>>, ClientError> {
     let mut types: Vec<Arc<ResourceType>> = Vec::new();
     for one in client.types().await? {
-        if types.iter().all(|t| t.id != one.id) {
+        let form = builtin::FORMS.iter().any(|(form, _)| form.id == one.id && form.version == one.version);
+        if !form && types.iter().all(|t| t.id != one.id) {
             types.push(Arc::new(one));
         }
     }

@@ -30,6 +30,10 @@ pub use workloads::{
     HORIZONTAL_POD_AUTOSCALER_V1, JOB, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, REPLICA_SET, STATEFUL_SET,
 };
 
+/// Types that only show the objects of another one in another form: the form, and the type as it is stored.
+pub static FORMS: &[(&ResourceType, &ResourceType)] =
+    &[(&EVENTS_EVENT, &EVENT), (&HORIZONTAL_POD_AUTOSCALER_V1, &HORIZONTAL_POD_AUTOSCALER)];
+
 /// All built-in types, in the order of discovery: groups as clients prefer them, within a group by plural.
 pub static ALL: &[&ResourceType] = &[
     &CONFIG_MAP,
