@@ -251,16 +251,11 @@ fn rules(schema: &Value, path: &FieldPath, faults: &mut Vec<FieldError>) {
     }
     for (index, rule) in rules.iter().enumerate() {
         let at = at.index(index);
-        self::rule(rule, &at, faults);
-        let source = text(rule, &["rule"]);
-        if let Some(name) = unknown_member(source, schema) {
-            let detail = format!("compilation failed: ERROR: <input>: undefined field '{name}'");
-            faults.push(FieldError::invalid(at.child("rule"), source, detail));
-        }
+        self::rule(rule, schema, &at, faults);
     }
 }
 
-fn rule(rule: &Value, at: &FieldPath, faults: &mut Vec<FieldError>) {
+fn rule(rule: &Value, schema: &Value, at: &FieldPath, faults: &mut Vec<FieldError>) {
     let source = text(rule, &["rule"]);
     if source.trim().is_empty() {
         faults.push(FieldError::required(at.child("rule"), "rule is not specified"));
@@ -268,6 +263,11 @@ fn rule(rule: &Value, at: &FieldPath, faults: &mut Vec<FieldError>) {
         match Expression::compile(source, &VARIABLES) {
             Err(error) => faults.push(FieldError::invalid(at.child("rule"), source, error.to_string())),
             Ok(expression) => {
+                let named = expression.members("self");
+                if let Some(name) = named.iter().find_map(|members| unknown_member(schema, members)) {
+                    let detail = format!("compilation failed: ERROR: <input>: undefined field '{name}'");
+                    faults.push(FieldError::invalid(at.child("rule"), source, detail));
+                }
                 if flag(rule, &["optionalOldSelf"]) && !expression.uses("oldSelf") {
                     let detail = "option optionalOldSelf is only allowed on rules that use oldSelf";
                     faults.push(FieldError::invalid(at.child("optionalOldSelf"), true, detail));
@@ -307,25 +307,23 @@ fn rule(rule: &Value, at: &FieldPath, faults: &mut Vec<FieldError>) {
     }
 }
 
-/// A member that a rule names right below its value though the schema is closed and has no such member.
-fn unknown_member(source: &str, schema: &Value) -> Option<String> {
-    let properties = schema.get("properties").and_then(Value::as_object)?;
-    let of_objects = ["apiVersion", "kind", "metadata"];
-    for (at, _) in source.match_indices("self.") {
-        let before = source[..at].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.' || c == '\'' || c == '"') {
-            continue;
-        }
-        let rest = &source[at + "self.".len()..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let name = &rest[..end];
-        let called = rest[end..].trim_start().starts_with('(');
-        let known = properties.keys().any(|own| super::cel::values::escaped(own) == name);
-        if !name.is_empty() && !called && !known && !of_objects.contains(&name) {
-            return Some(name.to_owned());
-        }
+/// The first member that a rule names and that the schema, closed there, does not have.
+fn unknown_member(schema: &Value, members: &[&str]) -> Option<String> {
+    let [name, rest @ ..] = members else { return None };
+    if matches!(*name, "apiVersion" | "kind" | "metadata") {
+        return None;
     }
-    None
+    let own = schema.get("properties").and_then(Value::as_object);
+    let found = own.into_iter().flatten().find(|(own, _)| super::cel::values::escaped(own) == **name);
+    if let Some((_, below)) = found {
+        return unknown_member(below, rest);
+    }
+    let open = flag(schema, &["x-kubernetes-preserve-unknown-fields"]) || text(schema, &["type"]) != "object";
+    match schema.get("additionalProperties") {
+        Some(below @ Value::Object(_)) => unknown_member(below, rest),
+        Some(_) => None,
+        None => (!open).then(|| (*name).to_owned()),
+    }
 }
 
 fn junctor(branch: &Value, path: &FieldPath, depth: usize, faults: &mut Vec<FieldError>) {

@@ -2,7 +2,7 @@
 //! Data alone; what is done with it (prune, default, validate) is next door. Knows nothing of requests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -121,6 +121,26 @@ pub struct Structural {
     pub rules: Vec<Rule>,
 }
 
+/// A regular expression, compiled when a value is first held against it: most never are, and each takes kilobytes.
+#[derive(Debug)]
+pub struct Pattern {
+    /// As it is written.
+    pub text: Box<str>,
+    regex: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        Self { text: text.into(), regex: OnceLock::new() }
+    }
+
+    /// Whether a text matches. What is no expression, which was refused unless it was stored before, matches all.
+    pub fn matches(&self, text: &str) -> bool {
+        let regex = self.regex.get_or_init(|| Regex::new(&self.text).ok());
+        regex.as_ref().is_none_or(|regex| regex.is_match(text))
+    }
+}
+
 /// What must hold of a value beyond its type.
 #[derive(Debug, Default)]
 pub struct Checks {
@@ -136,8 +156,8 @@ pub struct Checks {
     pub items: (Option<u64>, Option<u64>),
     /// Least and most members.
     pub members: (Option<u64>, Option<u64>),
-    /// What text matches, with the pattern as it is written.
-    pub pattern: Option<(String, Option<Regex>)>,
+    /// What text matches.
+    pub pattern: Option<Pattern>,
     /// The form of text or a number.
     pub format: String,
     /// The values there are.
@@ -280,7 +300,7 @@ impl Checks {
             length: (count("minLength"), count("maxLength")),
             items: (count("minItems"), count("maxItems")),
             members: (count("minProperties"), count("maxProperties")),
-            pattern: pattern.map(|p| (p.to_owned(), Regex::new(p).ok())),
+            pattern: pattern.map(Pattern::new),
             format: text(schema, &["format"]).to_owned(),
             enumeration: list(schema, &["enum"]).to_vec(),
             required: required.iter().filter_map(Value::as_str).map(Into::into).collect(),

@@ -219,6 +219,19 @@ fn definitions_that_cannot_be_are_refused() {
                 version(
                     d,
                     "/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0/rule",
+                    json!(
+                        "!has(self.free.known) || self.free.any.deep == 1 && self.env.anything == 'self.odd' \
+                         && self.parts.all(p, p.n < self.gone)"
+                    ),
+                )
+            },
+            "undefined field 'gone'",
+        ),
+        (
+            &|d| {
+                version(
+                    d,
+                    "/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0/rule",
                     json!("that.size < 1"),
                 )
             },

@@ -228,10 +228,8 @@ impl Validator {
         if let Some(most) = checks.length.1.filter(|most| length > *most) {
             self.tell(FieldError::too_long(path.clone(), usize::try_from(most).unwrap_or(usize::MAX)));
         }
-        if let Some((pattern, Some(regex))) = &checks.pattern
-            && !regex.is_match(text)
-        {
-            self.invalid(path, &value, &format!("should match '{pattern}'"));
+        if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
+            self.invalid(path, &value, &format!("should match '{}'", pattern.text));
         }
         self.format(checks, path, &value);
     }

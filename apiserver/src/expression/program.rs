@@ -1,9 +1,10 @@
 //! Expressions, compiled and run. This is what rules and policies use.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
-use ::cel::common::ast::Expr;
+use ::cel::common::ast::{EntryExpr, Expr};
 use ::cel::{Context, Env, ExecutionError, IdedExpr, Program, Value as Cel};
 use serde_json::Value;
 
@@ -169,12 +170,25 @@ impl Expression {
         self.uses.iter().any(|name| name.trim_start_matches('.') == variable)
     }
 
+    /// The members that the expression names of a variable: for `self.a.b == self.c` those are `a.b` and `c`.
+    pub fn members(&self, variable: &str) -> Vec<Vec<&str>> {
+        let mut found = Vec::new();
+        members(&self.root, variable, &mut found);
+        found
+    }
+
     /// The expression's value over these variables.
     ///
     /// # Errors
     /// That it failed, or that the budget is spent.
     pub fn evaluate(&self, scope: &Prepared, budget: &mut Budget) -> Result<Cel, EvaluationError> {
-        let (result, spent) = budget.run(|| Cel::resolve(&self.root, &scope.0));
+        // The library asserts what its parser guarantees; should it be wrong, one rule fails and nothing else.
+        let run = || catch_unwind(AssertUnwindSafe(|| Cel::resolve(&self.root, &scope.0)));
+        let (result, spent) = budget.run(run);
+        let result = match result {
+            Ok(result) => result,
+            Err(_) => return Err(EvaluationError::Failed("the expression cannot be evaluated".to_owned())),
+        };
         match result {
             Ok(value) => Ok(value),
             Err(_) if spent => Err(EvaluationError::Spent),
@@ -262,6 +276,44 @@ fn deepest(source: &str) -> usize {
     most
 }
 
+fn members<'e>(node: &'e IdedExpr, variable: &str, found: &mut Vec<Vec<&'e str>>) {
+    let (mut chain, mut here) = (Vec::new(), node);
+    while let Expr::Select(select) = &here.expr {
+        chain.push(select.field.as_str());
+        here = &select.operand;
+    }
+    if matches!(&here.expr, Expr::Ident(name) if name == variable) {
+        chain.reverse();
+        found.push(chain);
+    } else {
+        below(here, &mut |node| members(node, variable, found));
+    }
+}
+
+/// Visits what is right below a part of an expression.
+fn below<'e>(node: &'e IdedExpr, visit: &mut dyn FnMut(&'e IdedExpr)) {
+    let entry = |entry: &'e EntryExpr, visit: &mut dyn FnMut(&'e IdedExpr)| match entry {
+        EntryExpr::StructField(field) => visit(&field.value),
+        EntryExpr::MapEntry(entry) => {
+            visit(&entry.key);
+            visit(&entry.value);
+        }
+    };
+    match &node.expr {
+        Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).for_each(visit),
+        Expr::Comprehension(inner) => {
+            [&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result]
+                .into_iter()
+                .for_each(visit);
+        }
+        Expr::List(list) => list.elements.iter().for_each(visit),
+        Expr::Map(map) => map.entries.iter().for_each(|e| entry(&e.expr, visit)),
+        Expr::Struct(object) => object.entries.iter().for_each(|e| entry(&e.expr, visit)),
+        Expr::Select(select) => visit(&select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+}
+
 /// Variables that loops in an expression bind.
 fn bound(node: &IdedExpr) -> Vec<String> {
     let mut found = Vec::new();
@@ -270,32 +322,9 @@ fn bound(node: &IdedExpr) -> Vec<String> {
 }
 
 fn collect(node: &IdedExpr, found: &mut Vec<String>) {
-    use ::cel::common::ast::EntryExpr;
-    let entry = |entry: &EntryExpr, found: &mut Vec<String>| match entry {
-        EntryExpr::StructField(field) => collect(&field.value, found),
-        EntryExpr::MapEntry(entry) => {
-            collect(&entry.key, found);
-            collect(&entry.value, found);
-        }
-    };
-    match &node.expr {
-        Expr::Call(call) => {
-            call.target.iter().map(AsRef::as_ref).chain(&call.args).for_each(|n| collect(n, found))
-        }
-        Expr::Comprehension(loop_) => {
-            found.push(loop_.iter_var.clone());
-            found.extend(loop_.iter_var2.clone());
-            found.push(loop_.accu_var.clone());
-            for part in
-                [&loop_.iter_range, &loop_.accu_init, &loop_.loop_cond, &loop_.loop_step, &loop_.result]
-            {
-                collect(part, found);
-            }
-        }
-        Expr::List(list) => list.elements.iter().for_each(|n| collect(n, found)),
-        Expr::Map(map) => map.entries.iter().for_each(|e| entry(&e.expr, found)),
-        Expr::Struct(object) => object.entries.iter().for_each(|e| entry(&e.expr, found)),
-        Expr::Select(select) => collect(&select.operand, found),
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    if let Expr::Comprehension(inner) = &node.expr {
+        found.extend([inner.iter_var.clone(), inner.accu_var.clone()]);
+        found.extend(inner.iter_var2.clone());
     }
+    below(node, &mut |node| collect(node, found));
 }

@@ -6,10 +6,13 @@ use super::budget::Budget;
 use super::program::{CompileError, EvaluationError, Expression, Prepared, Scope};
 
 fn run(source: &str, this: &Value) -> Result<bool, EvaluationError> {
-    let expression =
-        Expression::compile(source, &["self", "oldSelf"]).unwrap_or_else(|e| panic!("{source}: {e}"));
-    let scope = Prepared::new(&Scope::new().with("self", this));
-    expression.holds(&scope, &mut Budget::default())
+    run_within(&mut Budget::default(), source, this)
+}
+
+fn run_within(budget: &mut Budget, source: &str, this: &Value) -> Result<bool, EvaluationError> {
+    let compiled = Expression::compile(source, &["self", "oldSelf"]);
+    let expression = compiled.unwrap_or_else(|error| panic!("{source}: {error}"));
+    expression.holds(&Prepared::new(&Scope::new().with("self", this)), budget)
 }
 
 #[test]
@@ -41,6 +44,12 @@ fn expressions_of_daily_use_hold() {
         "'k' in self.env && self.env.all(k, self.env[k] == 'v')",
         "type(self.min) == int && dyn(1) == 1.0 && math.greatest(1, 2) == 2",
         "self.min > 5 || true",
+        "has(self.gone) ? self.gone == 1 : true",
+        "self.items.all(a, self.items.exists_one(b, a.name == b.name && (has(a.n) == has(b.n))))",
+        "!(has(self.gone) && self.gone == 'x') && size(self.items) in [1, 2]",
+        "self.items.size() > 0 ? (self.items[0].name in ['x'] && self.name.size() <= 63) : false",
+        "duration('30s') <= duration('1m') && int('5') + 1 == 6 && string(1) == '1' && double(1) < 1.5",
+        "self.env == {'k': 'v'} && self.tags + ['c'] == ['a', 'b', 'c'] && self.items.map(i, i.n > 1, i.name) == ['y']",
     ] {
         assert_eq!(run(source, &this), Ok(true), "{source}");
     }
@@ -80,10 +89,86 @@ fn work_is_bounded() {
         "[self.text].map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a)\
          .map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).size() > 0",
     ] {
-        let result = run(source, &this);
+        let result = run_within(&mut Budget::of(50_000), source, &this);
         assert!(
             matches!(&result, Err(EvaluationError::Spent)) || format!("{result:?}").contains("cost limit"),
             "{source}: {result:?}"
         );
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+    #[test]
+    fn no_text_and_no_value_breaks_the_evaluator(
+        words in proptest::collection::vec(proptest::sample::select(WORDS), 1..14),
+        deep in 0usize..3,
+    ) {
+        let source = words.join("");
+        let this = json!({"a": {"b": [1, "x", null, {"c": 1.5}]}, "n": deep, "s": "text"});
+        if let Ok(expression) = Expression::compile(&source, &["self", "oldSelf"]) {
+            let scope = Prepared::new(&Scope::new().with("self", &this));
+            // Whatever comes of it: it comes, and within the budget.
+            drop(expression.evaluate(&scope, &mut Budget::of(10_000)));
+        }
+    }
+}
+
+const WORDS: &[&str] = &[
+    "self",
+    ".",
+    "a",
+    "b",
+    "[",
+    "]",
+    "(",
+    ")",
+    "{",
+    "}",
+    "'x'",
+    "0",
+    "-1",
+    "1.5",
+    "u",
+    "?",
+    ":",
+    ",",
+    " + ",
+    " - ",
+    " * ",
+    " / ",
+    " % ",
+    " && ",
+    " || ",
+    "!",
+    " == ",
+    " < ",
+    " in ",
+    "has(",
+    "size(",
+    ".all(",
+    "e",
+    ".map(e, ",
+    ".exists(e, e)",
+    ".?a",
+    "[?0]",
+    "oldSelf",
+    "null",
+    "true",
+    "b'\\xff'",
+    "9223372036854775807",
+    "timestamp(",
+    "duration('1h')",
+    "type(",
+    "int(",
+    "string(",
+    "dyn(",
+    ".matches('(')",
+    ".replace('', 'x')",
+    "optional.of(",
+    "Msg{",
+    "a: 1",
+    "\"",
+    "'",
+    "\\",
+];

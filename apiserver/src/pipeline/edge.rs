@@ -22,7 +22,7 @@ use crate::value::{object, text};
 /// Whether a record's bytes are what a type serves, as they are.
 pub fn is_current(served: &Served, record: &Record) -> bool {
     let Some(custom) = &served.custom else { return true };
-    record.modified.get() > custom.definition.since && has_version(custom, &record.value)
+    record.modified.get() > custom.definition.since && has_version(&custom.api_version(), &record.value)
 }
 
 /// Events of a watch in the version of a type.
@@ -49,7 +49,7 @@ pub fn are_current(served: &Served, events: &[Event]) -> bool {
 }
 
 fn is_current_event(custom: &Custom, event: &Event) -> bool {
-    event.revision > custom.definition.since && has_version(custom, &event.bytes)
+    event.revision > custom.definition.since && has_version(&custom.api_version(), &event.bytes)
 }
 
 /// Whether a record lies in another version than the one that is stored now.
@@ -57,13 +57,12 @@ pub fn is_outdated(served: &Served, record: &Record) -> bool {
     let Some(custom) = &served.custom else { return false };
     let definition = Arc::clone(&custom.definition);
     let stored = Custom { index: definition.storage, definition };
-    !has_version(&stored, &record.value)
+    !has_version(&stored.api_version(), &record.value)
 }
 
 /// Whether stored bytes say that they are of a version. Members are in alphabetical order, so it stands first.
-fn has_version(custom: &Custom, bytes: &[u8]) -> bool {
+fn has_version(version: &str, bytes: &[u8]) -> bool {
     let head = br#"{"apiVersion":""#;
-    let version = custom.api_version();
     bytes.strip_prefix(head).is_some_and(|rest| {
         rest.strip_prefix(version.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'"'))
     })
@@ -96,7 +95,9 @@ impl Api {
     /// Records in the version of a type, all in one conversion.
     pub async fn load_all(&self, served: &Served, records: &mut [Arc<Record>]) -> Outcome<()> {
         let Some(custom) = &served.custom else { return Ok(()) };
-        let stale: Vec<usize> = (0..records.len()).filter(|at| !is_current(served, &records[*at])).collect();
+        let (version, since) = (custom.api_version(), custom.definition.since);
+        let current = |record: &Record| record.modified.get() > since && has_version(&version, &record.value);
+        let stale: Vec<usize> = (0..records.len()).filter(|at| !current(&records[*at])).collect();
         if stale.is_empty() {
             return Ok(());
         }

@@ -72,6 +72,49 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
     world.stop().await;
 }
 
+fn definition(plural: &str, kind: &str) -> serde_json::Value {
+    json!({"metadata": {"name": format!("{plural}.example.com")}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn custom_types_leave_with_their_namespace_and_own_from_the_moment_they_are_served() {
+    let world = World::start().await;
+    let known = async |kind: &str| {
+        let types = world.admin.types().await.expect("types");
+        types.into_iter().find(|t| t.kind == kind).expect("the type is served")
+    };
+    world.create(&builtin::CUSTOM_RESOURCE_DEFINITION, "", definition("gears", "Gear")).await;
+    world.run_all();
+    let gears = known("Gear").await;
+    world.create(&builtin::NAMESPACE, "", json!({"metadata": {"name": "play"}})).await;
+    world.create(&gears, "play", json!({"metadata": {"name": "g"}, "spec": {"teeth": 12}})).await;
+    world.delete(&builtin::NAMESPACE, &ObjectKey::new("", "play")).await;
+    world
+        .until("the namespace is gone", |w| async move {
+            w.get(&builtin::NAMESPACE, &ObjectKey::new("", "play")).await.is_none().then_some(())
+        })
+        .await;
+    assert!(world.names(&gears, "play").await.is_empty());
+    // A type that comes while the controllers run.
+    world.create(&builtin::CUSTOM_RESOURCE_DEFINITION, "", definition("levers", "Lever")).await;
+    let levers = known("Lever").await;
+    world.create(&levers, "default", json!({"metadata": {"name": "l"}})).await;
+    let uid = world.get(&levers, &key("l")).await.expect("the lever")["metadata"]["uid"].clone();
+    let owner = json!({"apiVersion": "example.com/v1", "kind": "Lever", "name": "l", "uid": uid});
+    let owned = json!({"metadata": {"name": "owned", "ownerReferences": [owner]}});
+    world.create(&builtin::CONFIG_MAP, "default", owned).await;
+    world.delete(&levers, &key("l")).await;
+    world
+        .until("what the lever owned is collected", |w| async move {
+            w.get(&builtin::CONFIG_MAP, &key("owned")).await.is_none().then_some(())
+        })
+        .await;
+    world.stop().await;
+}
+
 /// Stopping the server breaks answers off in the middle of writes; nothing may be made twice for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_goes_and_comes_and_nothing_is_lost_or_doubled() {
