@@ -167,8 +167,7 @@ impl<'a> Turn<'a> {
         let chosen = placement::choose(&self.places, &request, &mut self.from);
         let refusal = match chosen {
             Ok(at) => {
-                self.places[at].host(pod);
-                self.topology.placed(pod, &self.places[at]);
+                self.keep(pod, at);
                 bind(pod, self.places[at].name(), self.plan);
                 return Placed::Bound;
             }
@@ -176,7 +175,7 @@ impl<'a> Turn<'a> {
         };
         if let Some(at) = self.kept_for(pod) {
             // Those who make room are on their way out; nobody less important gets it meanwhile.
-            self.places[at].host(pod);
+            self.keep(pod, at);
             return Placed::Known;
         }
         let priority = preempt::priority(pod);
@@ -231,7 +230,13 @@ impl<'a> Turn<'a> {
         let place = std::mem::replace(&mut self.places[room.at], left);
         let goes = |p: &PodRef| room.victims.iter().any(|v| v.object().meta().uid == p.object().meta().uid);
         place.residents().iter().filter(|p| !goes(p)).for_each(|p| self.places[room.at].host(p));
-        self.places[room.at].host(pod);
+        self.keep(pod, room.at);
+    }
+
+    /// Counts a pod where it will be, so that no other is promised what goes with that.
+    fn keep(&mut self, pod: &PodRef, at: usize) {
+        self.places[at].host(pod);
+        self.topology.placed(pod, &self.places[at]);
     }
 }
 

@@ -102,3 +102,28 @@ fn budgets_are_spared_where_they_can_be() {
     world.settle(&Scheduler, at(2));
     assert_eq!(going(&world), ["two"], "the other node breaks no budget");
 }
+
+#[test]
+fn what_is_promised_counts_for_those_who_come_after() {
+    let mut world = World::new();
+    for name in ["a", "b"] {
+        let mut made = node(name, "2");
+        made["metadata"]["labels"] = json!({"host": name});
+        world.create(&NODE, made, at(0)).unwrap();
+        for n in 0..2 {
+            let mut pod = important(&format!("low-{name}{n}"), "1", 0);
+            pod["spec"]["nodeName"] = json!(name);
+            world.create(&POD, pod, at(0)).unwrap();
+        }
+    }
+    for n in 0..2 {
+        let mut pod = important(&format!("boss{n}"), "1", 9);
+        pod["metadata"]["labels"] = json!({"app": "boss"});
+        pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "host",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "boss"}}}]);
+        world.create(&POD, pod, at(1)).unwrap();
+    }
+    world.settle(&Scheduler, at(2));
+    let left: Vec<Value> = going(&world).iter().map(|name| place_of(&world, name)).collect();
+    assert_eq!((left.len(), left.contains(&json!("a")), left.contains(&json!("b"))), (2, true, true));
+}
