@@ -122,7 +122,7 @@ fn processes(platform: &Platform, first: &BTreeMap<String, i32>) {
 }
 
 fn agent(platform: &Platform, running: &BTreeMap<String, i32>) {
-    kill_role(platform, &[" node"]);
+    kill_role(platform, &[" node --"]);
     unchanged(platform, running, "the death of the node agent");
 }
 
