@@ -6,6 +6,7 @@ use std::time::Duration;
 use strata_client::event::{Event, WatchOptions};
 use strata_client::options::Projection;
 use strata_client::watch::Watches;
+use strata_model::object::Object;
 use strata_plan::controller::Watched;
 
 use crate::reconcile::Shared;
@@ -47,6 +48,16 @@ pub fn merge(watched: &[Watched]) -> Result<Vec<Watched>, WatchedTwice> {
     Ok(merged)
 }
 
+/// An event whose object is kept without the managers of its fields, which no controller looks at.
+fn lean(event: Event) -> Event {
+    let lean = |object: Arc<Object>| Arc::new(Arc::unwrap_or_clone(object).without_managers());
+    match event {
+        Event::Initial(object) => Event::Initial(lean(object)),
+        Event::Applied(object, revision) => Event::Applied(lean(object), revision),
+        other => other,
+    }
+}
+
 /// Watches one type for as long as the process lives.
 pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched) {
     loop {
@@ -63,7 +74,7 @@ pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched) {
                     "watch refused; trying again in {} s", REFUSED_RETRY.as_secs());
             }
             let now = shared.now();
-            if shared.core().apply(&watched.resource.id, event, now) {
+            if shared.core().apply(&watched.resource.id, lean(event), now) {
                 tracing::debug!(resource = %watched.resource.id, "cache complete");
             }
             shared.work.notify_one();

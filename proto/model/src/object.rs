@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::meta::Meta;
 
@@ -58,6 +59,23 @@ struct Head {
     #[serde(default)]
     metadata: Meta,
 }
+
+/// Where the managers of the fields stand.
+#[derive(Deserialize)]
+struct Managed<'a> {
+    #[serde(borrow, default)]
+    metadata: Option<Managers<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Managers<'a> {
+    #[serde(borrow, default)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+/// The member of metadata with the managers of the fields, up to its value, as the server writes it.
+const MANAGERS: &[u8] = b"\"managedFields\":";
 
 /// One object: JSON bytes and what was parsed of them. Share it by `Arc`; a typed view is parsed once and kept.
 pub struct Object {
@@ -137,10 +155,30 @@ impl Object {
         })
     }
 
+    /// The same without `metadata.managedFields`, for those who keep many objects: as a typed view that member takes
+    /// several times as much memory as everything else. Objects that are not in the server's own form stay whole.
+    pub fn without_managers(mut self) -> Self {
+        if let Some((start, end)) = managers(&self.bytes) {
+            self.bytes = [&self.bytes[..start], &self.bytes[end..]].concat().into();
+            self.typed = OnceLock::new();
+        }
+        self
+    }
+
     /// The typed view, if one of this type was made before.
     pub fn typed_ref<T: 'static>(&self) -> Option<&T> {
         self.typed.get().and_then(|any| any.downcast_ref())
     }
+}
+
+/// The span of `managedFields` in metadata, with the comma behind it; there is one, as a name follows.
+fn managers(bytes: &[u8]) -> Option<(usize, usize)> {
+    let raw = serde_json::from_slice::<Managed<'_>>(bytes).ok()?.metadata?.managed_fields?.get();
+    // A view of the same buffer.
+    let value = raw.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+    let (start, end) = (value.checked_sub(MANAGERS.len())?, value + raw.len());
+    let is_plain = bytes.get(start..value)? == MANAGERS && bytes.get(end) == Some(&b',');
+    is_plain.then_some((start, end + 1))
 }
 
 impl Clone for Object {
@@ -185,6 +223,18 @@ mod tests {
         assert_eq!(object.key().to_string(), "n/a");
         assert_eq!(object.meta().revision(), Some(7));
         assert_eq!(object.to_value().unwrap(), sample());
+    }
+
+    #[test]
+    fn the_managers_of_fields_can_be_left_out() {
+        let mut value = sample();
+        let plain = Object::from_value(&value).unwrap();
+        value["metadata"]["managedFields"] = json!([{"fieldsV1": {"f:data": {"f:managedFields": {}}}}]);
+        let lean = Object::from_value(&value).unwrap().without_managers();
+        assert_eq!((lean.bytes(), lean.meta()), (plain.bytes(), plain.meta()));
+        assert_eq!(plain.clone().without_managers().bytes(), plain.bytes());
+        let spaced = Object::from_bytes(serde_json::to_vec_pretty(&value).unwrap()).unwrap();
+        assert_eq!(spaced.clone().without_managers().bytes(), spaced.bytes());
     }
 
     #[test]
