@@ -1,6 +1,6 @@
 //! Programs that tests drive but do not hold: kubectl. Found by environment or PATH; with `CI=true` a missing one fails.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Names the kubectl binaries to test with, separated by colons.
 pub const KUBECTL_VARIABLE: &str = "STRATA_TEST_KUBECTL";
@@ -30,11 +30,11 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file())
 }
 
-/// The `strata` program of this build, which cargo puts beside the tests.
+/// The `strata` program of this build, which cargo puts beside the tests' folder, and beside other programs.
 pub fn strata() -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own path");
-    let folder = test.ancestors().nth(2).map(Path::to_owned).expect("tests lie in target/<profile>/deps");
-    let program = folder.join("strata");
-    assert!(program.is_file(), "{} is missing: run `cargo build --bin strata` first", program.display());
+    let own = std::env::current_exe().expect("a program knows its own path");
+    let mut folders = own.ancestors().skip(1).take(2);
+    let program = folders.find_map(|folder| Some(folder.join("strata")).filter(|path| path.is_file()));
     program
+        .unwrap_or_else(|| panic!("no strata beside {}: run `cargo build --bin strata` first", own.display()))
 }

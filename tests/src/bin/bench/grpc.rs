@@ -13,7 +13,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use crate::context::Outcome;
 use crate::etcd::CONNECTIONS;
 use crate::host::Access;
-use crate::load::{VALUE_BYTES, value};
+use crate::load::{VALUE_BYTES, text};
 
 /// Receive windows, so that large answers are not held up.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -131,6 +131,5 @@ pub fn config_map(name: &str, seed: u64) -> Bytes {
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","labels":{{"app":"bench"}}}},"data":{{"value":""#
     );
     let room = VALUE_BYTES.saturating_sub(head.len() + 4);
-    let text: String = value(seed, room.div_ceil(2)).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{head}{}\"}}}}", &text[..room]).into()
+    format!("{head}{}\"}}}}", text(seed, room)).into()
 }

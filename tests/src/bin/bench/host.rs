@@ -27,6 +27,7 @@ use strata_apiserver::types::catalogue::Catalogue;
 use strata_model::resource::Registry;
 use strata_store::config::Config;
 use strata_store::store::{EngineChoice, Store};
+use strata_tests::tools;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -213,7 +214,7 @@ impl Served {
         );
         let address = free_address()?;
         let start = Instant::now();
-        let mut command = Command::new(strata()?);
+        let mut command = Command::new(tools::strata());
         command
             .args(["apiserver", "--listen", &address.to_string(), "--store"])
             .arg(directory.join("store"))
@@ -296,14 +297,6 @@ fn own(part: &str, directory: &Path, bytes: u64) -> Outcome<(Process, String)> {
     BufReader::new(process.output()?).read_line(&mut line)?;
     let line = line.trim().to_owned();
     if line.is_empty() { Err(format!("`bench host {part}` ended").into()) } else { Ok((process, line)) }
-}
-
-/// The `strata` program of this build, which cargo puts beside this one.
-pub fn strata() -> Outcome<PathBuf> {
-    let own = std::env::current_exe()?;
-    let beside =
-        own.ancestors().skip(1).take(2).map(|folder| folder.join("strata")).find(|path| path.is_file());
-    beside.ok_or_else(|| "the strata program is missing: build it first, with the same profile".into())
 }
 
 /// Signs certificates made on the spot.

@@ -1,6 +1,7 @@
 //! Load: callers that ask again as soon as they are answered, and how long their answers took.
 
 use std::future::Future;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -97,6 +98,19 @@ pub fn scatter(number: u64) -> u64 {
 pub fn value(seed: u64, bytes: usize) -> Vec<u8> {
     let words = (0..bytes.div_ceil(8) as u64).flat_map(|word| scatter(seed ^ word << 32).to_le_bytes());
     words.take(bytes).collect()
+}
+
+/// Texts that [`text`] takes from.
+const TEXTS: u64 = 64;
+/// Bytes of each of them.
+const TEXT_BYTES: usize = 4096;
+
+/// Text that compresses badly, as objects carry it; made beforehand, so that making it is not what is measured.
+pub fn text(seed: u64, bytes: usize) -> &'static str {
+    static MADE: OnceLock<Vec<String>> = OnceLock::new();
+    let hex = |seed| value(seed, TEXT_BYTES / 2).iter().map(|byte| format!("{byte:02x}")).collect();
+    let made = MADE.get_or_init(|| (0..TEXTS).map(hex).collect());
+    &made[(seed % TEXTS) as usize][..bytes.min(TEXT_BYTES)]
 }
 
 /// The key of a number, the same on all sides.

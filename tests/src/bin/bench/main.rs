@@ -16,6 +16,7 @@ mod grpc;
 mod watching;
 mod store;
 mod api;
+mod scale;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Suite {
     Store(SuiteArgs),
     /// The API server over TLS, against etcd and against a server that only sends bytes.
     Api(SuiteArgs),
+    /// A whole platform of real processes with 1,000 simulated nodes and 10,000 pods.
+    Scale(SuiteArgs),
     /// A part of a measurement in a process of its own.
     #[command(hide = true)]
     Host(HostArgs),
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
     let (cases, args): (Vec<Case>, SuiteArgs) = match Cli::parse().suite {
         Suite::Store(args) => (store::cases(), args),
         Suite::Api(args) => (api::cases(), args),
+        Suite::Scale(args) => (scale::cases(), args),
         Suite::Host(args) => return done(host::run(&args)),
     };
     done(run(cases, args))

@@ -65,3 +65,20 @@ pub fn usage(pid: u32) -> Outcome<Usage> {
 pub fn free_address() -> Outcome<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
+
+/// Bytes of memory of a process, of which pages that it shares count in part.
+pub fn proportional(pid: i32) -> Outcome<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("no Pss")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
+}
+
+/// CPU time of all threads of a process, in microseconds.
+pub fn cpu_micros(pid: i32) -> Outcome<u64> {
+    let mut nanos = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        nanos += text.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or_default();
+    }
+    Ok(nanos / 1000)
+}

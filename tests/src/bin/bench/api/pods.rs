@@ -5,7 +5,7 @@ use strata_wire::v1;
 
 use crate::context::Outcome;
 use crate::grpc;
-use crate::load::{each, value};
+use crate::load::{each, text};
 
 /// Bytes of a stored pod.
 pub const POD_BYTES: usize = 2048;
@@ -21,11 +21,9 @@ fn resource() -> v1::ResourceRef {
 /// A pod whose annotation has so many bytes.
 fn pod(number: usize, padding: usize) -> Bytes {
     let tier = if number.is_multiple_of(ONE_IN) { "rare" } else { "common" };
-    let text: String =
-        value(number as u64, padding.div_ceil(2)).iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"pod-{number:08}","labels":{{"app":"bench","tier":"{tier}"}},"annotations":{{"bench/padding":"{}"}}}},"spec":{{"containers":[{{"name":"main","image":"registry.example/bench:1"}}]}}}}"#,
-        &text[..padding]
+        text(number as u64, padding)
     )
     .into()
 }
