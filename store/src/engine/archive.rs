@@ -115,6 +115,15 @@ impl LogArchive {
                 && self.log.bytes_uncovered() >= enough)
     }
 
+    /// Makes a spare; gives whether there was room for one.
+    fn try_spare(&self) -> Result<bool, EngineError> {
+        match self.log.make_spare() {
+            Ok(()) => Ok(true),
+            Err(EngineError::NoSpace { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// One slice of a checkpoint; on a full disk a small one.
     fn write_slice(
         &self,
@@ -192,6 +201,10 @@ impl Archive for LogArchive {
     fn upkeep(&self, state: &State, floor: Revision, pressure: Pressure) -> Result<bool, EngineError> {
         self.log.note_floor(floor);
         if self.log.drop_oldest(floor.min(self.log.covered()))? {
+            return Ok(true);
+        }
+        // First, as a commit that finds no spare makes one itself; but a full disk needs the checkpoint more.
+        if pressure == Pressure::None && self.log.wants_spare() && self.try_spare()? {
             return Ok(true);
         }
         let mut keeper = locked(&self.keeper);

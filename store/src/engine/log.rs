@@ -27,6 +27,8 @@ pub const RESERVE_SPARES: usize = 2;
 const CHECKPOINT_SPARES: usize = 1;
 /// Room that a checkpoint wants beside the records.
 pub const CHECKPOINT_MARGIN_BYTES: u64 = 64 << 10;
+/// Bytes of a spare written at a time; each piece is synced, so that commits never wait for much of it.
+const ZERO_BYTES: u64 = 1 << 20;
 /// Bytes that a record's numbers and lengths may take beside its key and value, in a base.
 const RECORD_OVERHEAD: u64 = 32;
 
@@ -244,7 +246,8 @@ impl Log {
         locked(&self.spares).files.len() < RESERVE_SPARES + usize::from(near)
     }
 
-    /// Makes a spare.
+    /// Makes a spare. It is written once, so that no later write to it changes more than its bytes: else each sync of a
+    /// commit would wait for the file system's own log as well.
     ///
     /// # Errors
     /// `NoSpace` if there is no room for it.
@@ -254,9 +257,24 @@ impl Log {
             spares.named += 1;
             spare_name(spares.named - 1)
         };
-        self.disk
-            .create(&name, self.sizes.segment_bytes)
-            .map_err(|error| self.no_space(io_error("create", &name, error), self.sizes.segment_bytes))?;
+        let length = self.sizes.segment_bytes;
+        let file = self.disk.create(&name, length).map_err(|error| io_error("create", &name, error));
+        let written = file.map_err(|error| self.no_space(error, length)).and_then(|file| {
+            let zeros = vec![0; ZERO_BYTES.min(length) as usize];
+            for offset in (0..length).step_by(ZERO_BYTES as usize) {
+                let piece = &zeros[..ZERO_BYTES.min(length - offset) as usize];
+                file.write_at(piece, offset).map_err(|error| io_error("write", &name, error))?;
+                file.sync().map_err(|error| io_error("sync", &name, error))?;
+            }
+            Ok(())
+        });
+        if let Err(error) = written {
+            // Where it was not made there is nothing to remove.
+            if let Err(left) = self.disk.remove(&name) {
+                tracing::debug!(%left, name, "no half-made spare was left");
+            }
+            return Err(error);
+        }
         self.disk.sync().map_err(|error| io_error("sync", &name, error))?;
         locked(&self.spares).files.push((name, self.sizes.segment_bytes));
         Ok(())
