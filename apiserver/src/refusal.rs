@@ -58,6 +58,12 @@ pub fn invalid_options(kind: &str, faults: &[FieldError]) -> Refusal {
     Box::new(Status::invalid(about, faults))
 }
 
+/// A body of more bytes than the limit.
+pub fn too_large(limit: usize) -> Refusal {
+    let message = format!("Request entity too large: limit is {limit} bytes");
+    Box::new(Status::failure(Reason::RequestEntityTooLarge, message))
+}
+
 /// More than the server takes at a time.
 pub fn too_many_requests(message: &str) -> Refusal {
     let details = Details { retry_after_seconds: RETRY_SECONDS, ..Details::default() };

@@ -12,11 +12,13 @@ use strata_wire::v1;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::deletion::{Options, Propagation};
-use crate::gate::Gate;
+use crate::gate::{Gate, MAX_BODY_BYTES};
+use crate::pipeline::body::Body;
 use crate::pipeline::create::to_bytes;
+use crate::pipeline::patch::PatchKind;
 use crate::pipeline::request::{Caller, Target, WriteOptions, Written};
 use crate::projection::{self, Include, TableForm};
-use crate::refusal::{Outcome, Refusal, bad_request, internal, no_such_place};
+use crate::refusal::{Outcome, Refusal, bad_request, internal, no_such_place, too_large};
 use crate::storage;
 use crate::types::catalogue::{Catalogue, Served};
 
@@ -80,6 +82,22 @@ pub fn object(catalogue: &Catalogue, place: Place<'_>) -> Outcome<Target> {
         return Err(bad_request("the request names no namespace"));
     }
     Ok(target)
+}
+
+/// The body of a write, of at most the size that bodies may have.
+pub fn body(bytes: Bytes) -> Outcome<Body> {
+    if bytes.len() > MAX_BODY_BYTES { Err(too_large(MAX_BODY_BYTES)) } else { Ok(Body::json(bytes)) }
+}
+
+/// The kind of a patch; `None` is an apply.
+pub fn patch(number: i32) -> Outcome<Option<PatchKind>> {
+    match v1::PatchType::try_from(number) {
+        Ok(v1::PatchType::Merge) => Ok(Some(PatchKind::Merge)),
+        Ok(v1::PatchType::Json) => Ok(Some(PatchKind::Json)),
+        Ok(v1::PatchType::Strategic) => Ok(Some(PatchKind::Strategic)),
+        Ok(v1::PatchType::Apply) => Ok(None),
+        Err(_) => Err(bad_request(format!("type: {number} is no type of patch"))),
+    }
 }
 
 /// How a write is wanted.

@@ -13,11 +13,9 @@ use super::convert::{self, Place, Visit, caller, refused};
 use super::watch::{self, WatchStream};
 use crate::gate::{Gate, ended};
 use crate::paging::Asked;
-use crate::pipeline::body::Body;
-use crate::pipeline::patch::PatchKind;
 use crate::pipeline::read::{ListOptions, Page};
 use crate::pipeline::request::WriteOptions;
-use crate::refusal::Outcome;
+use crate::refusal::{Outcome, bad_request, method_not_allowed};
 use crate::storage;
 use crate::types::catalogue::Served;
 
@@ -51,6 +49,9 @@ impl Resources for ResourcesService {
                 &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
+            if target.subresource == "log" {
+                return Err(bad_request("a log is no object: it is read with Resources.Logs"));
+            }
             let state = Asked {
                 resource_version: asked.resource_version,
                 version_match: asked.resource_version_match,
@@ -97,7 +98,7 @@ impl Resources for ResourcesService {
         let asked = request.into_inner();
         let outcome = async {
             let options = convert::write("CreateOptions", asked.options)?;
-            let body = Body::json(asked.object);
+            let body = convert::body(asked.object)?;
             if let Some(reference) = &asked.resource
                 && let Some(review) = self.gate.api.catalogue().review(
                     &reference.group,
@@ -133,7 +134,7 @@ impl Resources for ResourcesService {
             )?;
             self.gate
                 .api
-                .update(&caller, &target, &Body::json(asked.object), &options)
+                .update(&caller, &target, &convert::body(asked.object)?, &options)
                 .await
                 .map(convert::written)
         };
@@ -142,23 +143,18 @@ impl Resources for ResourcesService {
 
     async fn patch(&self, request: Request<v1::PatchRequest>) -> Result<Response<v1::WriteResponse>, Status> {
         let caller = caller(&request)?;
-        let kind = match request.get_ref().r#type() {
-            v1::PatchType::Merge => Some(PatchKind::Merge),
-            v1::PatchType::Json => Some(PatchKind::Json),
-            v1::PatchType::Strategic => Some(PatchKind::Strategic),
-            v1::PatchType::Apply => None,
-        };
         let visit = Visit::begin(&self.gate, Verb::Patch)?;
         let asked = request.into_inner();
         let outcome = async {
             let options =
                 WriteOptions { force: asked.force, ..convert::write("PatchOptions", asked.options)? };
+            let kind = convert::patch(asked.r#type)?;
             WriteOptions::check_force(asked.force, kind.is_none())?;
             let target = convert::object(
                 &self.gate.api.catalogue(),
                 place(&asked.resource, &asked.namespace, &asked.name, &asked.subresource),
             )?;
-            let (api, body) = (&self.gate.api, Body::json(asked.patch));
+            let (api, body) = (&self.gate.api, convert::body(asked.patch)?);
             let written = match kind {
                 Some(kind) => api.patch(&caller, &target, kind, &body, &options).await,
                 None => api.apply(&caller, &target, &body, &options).await,
@@ -201,7 +197,7 @@ impl Resources for ResourcesService {
                 place(&asked.resource, &asked.namespace, "", ""),
             )?;
             if target.served.resource.is_namespaced() && target.namespace.is_empty() {
-                return Err(crate::refusal::bad_request("the request names no namespace"));
+                return Err(method_not_allowed());
             }
             let list = ListOptions {
                 labels: asked.label_selector,

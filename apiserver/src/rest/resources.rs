@@ -23,7 +23,7 @@ use crate::deletion::{Options, Propagation};
 use crate::pipeline::body::{self, Body, Media};
 use crate::pipeline::request::{Caller, FieldValidation, Target, WriteOptions, Written};
 use crate::projection::{self, TableForm};
-use crate::refusal::{Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
+use crate::refusal::{self, Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
 use crate::storage;
 use crate::telemetry::Held;
 use crate::types::catalogue::Served;
@@ -357,6 +357,5 @@ pub async fn read(body: AnyBody, limit: usize) -> Outcome<Bytes> {
     if size <= limit {
         return Ok(all.freeze());
     }
-    let message = format!("Request entity too large: limit is {limit} bytes");
-    Err(Box::new(Status::failure(Reason::RequestEntityTooLarge, message)))
+    Err(refusal::too_large(limit))
 }

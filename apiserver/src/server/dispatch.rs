@@ -70,7 +70,8 @@ impl Site {
     /// Both facades over one gate.
     pub async fn new(gate: Arc<Gate>, ending: tokio::sync::watch::Receiver<bool>) -> Result<Self, SiteError> {
         let rest = Rest { gate: Arc::clone(&gate), ending: ending.clone() };
-        let limit = MAX_BODY_BYTES + MESSAGE_SLACK;
+        // What is somewhat too large is read, so that it is refused in the words of the API.
+        let limit = 2 * MAX_BODY_BYTES + MESSAGE_SLACK;
         let resources = ResourcesServer::new(ResourcesService { gate: Arc::clone(&gate), ending })
             .max_decoding_message_size(limit)
             .max_encoding_message_size(usize::MAX);

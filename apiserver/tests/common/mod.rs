@@ -7,3 +7,4 @@ pub mod authority;
 pub mod server;
 pub mod rest;
 pub mod grpc;
+pub mod parity;
