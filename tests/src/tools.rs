@@ -1,4 +1,4 @@
-//! Programs that tests drive but do not hold: kubectl. Found by environment or PATH; with `CI=true` a missing one fails.
+//! Programs that tests drive but do not hold: kubectl, Python with client packages. Found by environment or PATH; with `CI=true` a missing one fails.
 
 use std::path::PathBuf;
 
@@ -37,4 +37,36 @@ pub fn strata() -> PathBuf {
     let program = folders.find_map(|folder| Some(folder.join("strata")).filter(|path| path.is_file()));
     program
         .unwrap_or_else(|| panic!("no strata beside {}: run `cargo build --bin strata` first", own.display()))
+}
+
+/// An example program of this build.
+pub fn example(name: &str) -> PathBuf {
+    let program = strata().with_file_name("examples").join(name);
+    assert!(program.is_file(), "{} is missing: run `cargo build --examples` first", program.display());
+    program
+}
+
+/// Names the Python interpreter that has the client packages.
+pub const PYTHON_VARIABLE: &str = "STRATA_TEST_PYTHON";
+
+/// The Python at hand, if it has a module. `None` only outside CI, where the test then says that it looks at nothing.
+pub fn python(module: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(PYTHON_VARIABLE).map(PathBuf::from);
+    let found = named.or_else(|| on_path("python3"));
+    let has = |python: &PathBuf| {
+        let import = format!("import {module}");
+        let asked = std::process::Command::new(python)
+            .args(["-c", &import])
+            .stderr(std::process::Stdio::null())
+            .status();
+        asked.is_ok_and(|status| status.success())
+    };
+    let found = found.filter(has);
+    if found.is_none() {
+        let lacking =
+            format!("no Python with `{module}`: set {PYTHON_VARIABLE}, or run .ci/run, which makes one");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{lacking}");
+        eprintln!("{lacking}; this test looks at nothing");
+    }
+    found
 }

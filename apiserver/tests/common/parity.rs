@@ -78,6 +78,12 @@ impl Ask {
         }
     }
 
+    fn resource(&self) -> Option<v1::ResourceRef> {
+        let (group, version, resource) = self.place;
+        let (group, version) = (group.to_owned(), version.to_owned());
+        Some(v1::ResourceRef { group, version, resource: resource.to_owned() })
+    }
+
     fn writes(&self) -> bool {
         !matches!(self.how, How::Get | How::List | How::Delete | How::DeleteMany)
     }
@@ -263,114 +269,116 @@ impl Grpc {
     }
 
     async fn call(&mut self, ask: &Ask) -> Result<Answered, tonic::Status> {
-        let resource = Some(v1::ResourceRef {
-            group: ask.place.0.to_owned(),
-            version: ask.place.1.to_owned(),
-            resource: ask.place.2.to_owned(),
-        });
+        match ask.how {
+            How::Get if ask.part == "log" => self.log(ask).await,
+            How::Get | How::List => self.read(ask).await,
+            How::Delete | How::DeleteMany => self.delete(ask).await,
+            _ => self.write(ask).await,
+        }
+    }
+
+    async fn log(&mut self, ask: &Ask) -> Result<Answered, tonic::Status> {
         let (namespace, name) = (ask.namespace.to_owned(), ask.name.to_owned());
-        let (subresource, object) = (ask.part.to_owned(), ask.body.clone().into());
-        let dry_run = ask.option("dryRun") == "All";
-        let options = Some(v1::WriteOptions {
-            dry_run,
-            field_manager: ask.manager(),
-            field_validation: ask.option("fieldValidation"),
-            cause: String::new(),
-        });
-        let deletion = Some(v1::DeleteOptions {
+        let container = ask.option("container");
+        let request = v1::LogsRequest { namespace, name, container, ..Default::default() };
+        let chunk = self.0.logs(request).await?.into_inner().message().await?;
+        let text = chunk.map_or(String::new(), |chunk| String::from_utf8_lossy(&chunk.data).into());
+        Ok(Answered::Object(json!(text), Vec::new()))
+    }
+
+    async fn read(&mut self, ask: &Ask) -> Result<Answered, tonic::Status> {
+        let (resource, namespace) = (ask.resource(), ask.namespace.to_owned());
+        let resource_version = ask.option("resourceVersion");
+        let resource_version_match = ask.option("resourceVersionMatch");
+        let projection = 0;
+        if ask.how == How::Get {
+            let (name, subresource) = (ask.name.to_owned(), ask.part.to_owned());
+            let request = v1::GetRequest {
+                resource,
+                namespace,
+                name,
+                subresource,
+                resource_version,
+                projection,
+                resource_version_match,
+            };
+            let json = self.0.get(request).await?.into_inner().json;
+            return Ok(Answered::Object(serde_json::from_slice(&json).unwrap(), Vec::new()));
+        }
+        let request = v1::ListRequest {
+            resource,
+            namespace,
+            label_selector: ask.option("labelSelector"),
+            field_selector: ask.option("fieldSelector"),
+            limit: ask.option("limit").parse().unwrap_or(0),
+            continue_token: ask.option("continue"),
+            resource_version,
+            resource_version_match,
+            projection,
+        };
+        gather(self.0.list(request).await?.into_inner()).await
+    }
+
+    async fn delete(&mut self, ask: &Ask) -> Result<Answered, tonic::Status> {
+        let (resource, namespace) = (ask.resource(), ask.namespace.to_owned());
+        let options = Some(v1::DeleteOptions {
             grace_period_seconds: ask.option("gracePeriodSeconds").parse().ok(),
             propagation_policy: ask.option("propagationPolicy"),
             uid: ask.option("preconditions.uid"),
             resource_version: ask.option("preconditions.resourceVersion"),
-            dry_run,
+            dry_run: ask.option("dryRun") == "All",
             cause: String::new(),
         });
-        let (label_selector, field_selector) = (ask.option("labelSelector"), ask.option("fieldSelector"));
-        let (resource_version, resource_version_match) =
-            (ask.option("resourceVersion"), ask.option("resourceVersionMatch"));
-        let written = match ask.how {
-            How::Get if ask.part == "log" => {
-                let container = ask.option("container");
-                let request = v1::LogsRequest { namespace, name, container, ..Default::default() };
-                let mut chunks = self.0.logs(request).await?.into_inner();
-                let text = chunks
-                    .message()
-                    .await?
-                    .map_or(String::new(), |c| String::from_utf8_lossy(&c.data).into());
-                return Ok(Answered::Object(json!(text), Vec::new()));
-            }
-            How::Get => {
-                let projection = 0;
-                let request = v1::GetRequest {
-                    resource,
-                    namespace,
-                    name,
-                    subresource,
-                    resource_version,
-                    projection,
-                    resource_version_match,
-                };
-                let json = self.0.get(request).await?.into_inner().json;
-                return Ok(Answered::Object(serde_json::from_slice(&json).unwrap(), Vec::new()));
-            }
-            How::List => {
-                let request = v1::ListRequest {
-                    resource,
-                    namespace,
-                    label_selector,
-                    field_selector,
-                    limit: ask.option("limit").parse().unwrap_or(0),
-                    continue_token: ask.option("continue"),
-                    resource_version,
-                    resource_version_match,
-                    projection: 0,
-                };
-                return gather(self.0.list(request).await?.into_inner()).await;
-            }
-            How::DeleteMany => {
-                let options = deletion;
-                let request = v1::DeleteCollectionRequest {
-                    resource,
-                    namespace,
-                    label_selector,
-                    field_selector,
-                    options,
-                };
-                return gather(self.0.delete_collection(request).await?.into_inner()).await;
-            }
-            How::Delete => {
-                let request = v1::DeleteRequest { resource, namespace, name, options: deletion };
-                let answer = self.0.delete(request).await?.into_inner();
-                return Ok(Answered::Object(serde_json::from_slice(&answer.json).unwrap(), answer.warnings));
-            }
+        if ask.how == How::DeleteMany {
+            let (label_selector, field_selector) = (ask.option("labelSelector"), ask.option("fieldSelector"));
+            let request =
+                v1::DeleteCollectionRequest { resource, namespace, label_selector, field_selector, options };
+            return gather(self.0.delete_collection(request).await?.into_inner()).await;
+        }
+        let request = v1::DeleteRequest { resource, namespace, name: ask.name.to_owned(), options };
+        let answer = self.0.delete(request).await?.into_inner();
+        Ok(Answered::Object(serde_json::from_slice(&answer.json).unwrap(), answer.warnings))
+    }
+
+    async fn write(&mut self, ask: &Ask) -> Result<Answered, tonic::Status> {
+        let (resource, namespace, name) = (ask.resource(), ask.namespace.to_owned(), ask.name.to_owned());
+        let (subresource, object) = (ask.part.to_owned(), ask.body.clone().into());
+        let options = Some(v1::WriteOptions {
+            dry_run: ask.option("dryRun") == "All",
+            field_manager: ask.manager(),
+            field_validation: ask.option("fieldValidation"),
+            cause: String::new(),
+        });
+        let patch = match ask.how {
+            How::Json => v1::PatchType::Json,
+            How::Strategic => v1::PatchType::Strategic,
+            How::Apply => v1::PatchType::Apply,
+            _ => v1::PatchType::Merge,
+        };
+        let answer = match ask.how {
             How::Create => {
                 let request = v1::CreateRequest { resource, namespace, name, subresource, object, options };
-                self.0.create(request).await?.into_inner()
+                self.0.create(request).await?
             }
             How::Update => {
                 let request = v1::UpdateRequest { resource, namespace, name, subresource, object, options };
-                self.0.update(request).await?.into_inner()
+                self.0.update(request).await?
             }
-            How::Merge | How::Json | How::Strategic | How::Apply => {
-                let r#type = match ask.how {
-                    How::Json => v1::PatchType::Json,
-                    How::Strategic => v1::PatchType::Strategic,
-                    How::Apply => v1::PatchType::Apply,
-                    _ => v1::PatchType::Merge,
-                };
+            _ => {
                 let request = v1::PatchRequest {
                     resource,
                     namespace,
                     name,
                     subresource,
-                    r#type: r#type.into(),
+                    r#type: patch.into(),
                     patch: object,
                     options,
                     force: ask.option("force") == "true",
                 };
-                self.0.patch(request).await?.into_inner()
+                self.0.patch(request).await?
             }
         };
+        let written = answer.into_inner();
         Ok(Answered::Object(serde_json::from_slice(&written.object).unwrap(), written.warnings))
     }
 }
