@@ -21,6 +21,7 @@ pub mod scheduler;
 pub mod nodelifecycle;
 pub mod namespace;
 pub mod serviceaccount;
+pub mod job;
 pub mod garbage;
 pub mod pod;
 pub mod node;
