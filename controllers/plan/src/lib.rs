@@ -22,6 +22,7 @@ pub mod nodelifecycle;
 pub mod namespace;
 pub mod serviceaccount;
 pub mod job;
+pub mod cronjob;
 pub mod garbage;
 pub mod pod;
 pub mod node;

@@ -13,9 +13,11 @@ use strata_client::options::Projection;
 use strata_client::watch::Watches;
 use strata_model::resource::{ResourceType, builtin};
 use strata_plan::controller::Controller;
+use strata_plan::cronjob::CronJobs;
 use strata_plan::daemonset::DaemonSets;
 use strata_plan::deployment::Deployments;
 use strata_plan::garbage::Garbage;
+use strata_plan::job::Jobs;
 use strata_plan::namespace::Namespaces;
 use strata_plan::nodelifecycle::{self, NodeLifecycle};
 use strata_plan::replicaset::{ReplicaSets, ReplicationControllers};
@@ -74,11 +76,15 @@ pub enum Name {
     DaemonSet,
     /// Holds ReplicationControllers to their count of pods.
     ReplicationController,
+    /// Runs pods until enough have succeeded.
+    Job,
+    /// Makes Jobs by schedules.
+    CronJob,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -90,6 +96,8 @@ impl Name {
         Self::StatefulSet,
         Self::DaemonSet,
         Self::ReplicationController,
+        Self::Job,
+        Self::CronJob,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -103,7 +111,9 @@ impl Name {
             | Self::RootCertificates
             | Self::StatefulSet
             | Self::DaemonSet
-            | Self::ReplicationController => TOGETHER,
+            | Self::ReplicationController
+            | Self::Job
+            | Self::CronJob => TOGETHER,
         }
     }
 
@@ -121,6 +131,8 @@ impl Name {
             Self::StatefulSet => "statefulset",
             Self::DaemonSet => "daemonset",
             Self::ReplicationController => "replicationcontroller",
+            Self::Job => "job",
+            Self::CronJob => "cronjob",
         }
     }
 }
@@ -163,6 +175,8 @@ pub async fn run(
             let lifecycle = NodeLifecycle { grace: settings.node_grace, since: Timestamp::now() };
             run::controller(lifecycle, client, options, shutdown).await
         }
+        Name::Job => run::controller(Jobs, client, options, shutdown).await,
+        Name::CronJob => run::controller(CronJobs, client, options, shutdown).await,
         Name::ServiceAccount => run::controller(ServiceAccounts, client, options, shutdown).await,
         Name::RootCertificates => match settings.root_ca {
             Some(authority) => {
