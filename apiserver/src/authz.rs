@@ -1,9 +1,12 @@
 //! What a user may do: one readable table of rules by group and name. Pure; knows no requests beyond their attributes.
 
+use serde_json::Value;
+use strata_model::resource::{GroupResource, builtin};
 use strata_model::status::{About, Reason, Status};
 
 use crate::authn::{AUTHENTICATED, User};
 use crate::refusal::Refusal;
+use crate::value::text;
 
 /// Group that may do everything.
 pub const MASTERS: &str = "system:masters";
@@ -87,6 +90,8 @@ const NODE_LIFECYCLE: &str = "system:controller:nodelifecycle";
 const STATEFULSET: &str = "system:controller:statefulset";
 const DAEMONSET: &str = "system:controller:daemonset";
 const REPLICATION: &str = "system:controller:replicationcontroller";
+const JOB: &str = "system:controller:job";
+const CRON_JOB: &str = "system:controller:cronjob";
 const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
 const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
@@ -153,6 +158,12 @@ static RULES: &[Rule] = &[
     user(REPLICATION, CHANGE, &["replicationcontrollers"]),
     user(REPLICATION, STATUS, &["replicationcontrollers/status"]),
     user(REPLICATION, WRITE, &["pods"]),
+    user(JOB, WRITE, &["jobs"]),
+    user(JOB, STATUS, &["jobs/status"]),
+    user(JOB, WRITE, &["pods"]),
+    user(CRON_JOB, CHANGE, &["cronjobs"]),
+    user(CRON_JOB, STATUS, &["cronjobs/status"]),
+    user(CRON_JOB, WRITE, &["jobs"]),
     user(SERVICE_ACCOUNT, READ, &["namespaces"]),
     user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
     user(ROOT_CA, READ, &["namespaces"]),
@@ -180,7 +191,37 @@ fn covers(rule: &Rule, asked: &Attributes<'_>) -> bool {
         Some((resource, sub)) => resource == asked.resource && sub == asked.subresource,
         None => *r == asked.resource && asked.subresource.is_empty(),
     });
-    verb && place && resource
+    verb && place && resource && (rule.resources.contains(&"*") || is_built_in(asked))
+}
+
+/// Whether a plural is asked for in the group that has it: a rule about `pods` says nothing of a custom type of that
+/// name. Plurals that no built-in type has are those of reviews.
+fn is_built_in(asked: &Attributes<'_>) -> bool {
+    let mut same = builtin::ALL.iter().filter(|type_| type_.id.resource == asked.resource).peekable();
+    same.peek().is_none() || same.any(|type_| type_.id.group == asked.group)
+}
+
+/// Whether a user may touch an object, as far as that hangs on the object itself: a node changes the pods that are bound
+/// to it, and the node and lease of its name. What it may do at all is decided before.
+pub fn owns(who: &User, type_: &GroupResource, name: &str, object: &Value) -> bool {
+    if !who.is_in(NODES) || who.is_in(MASTERS) {
+        return true;
+    }
+    if *type_ == builtin::POD.id {
+        return is_own(who, text(object, &["spec", "nodeName"]));
+    }
+    let named = [&builtin::NODE.id, &builtin::LEASE.id];
+    !named.contains(&type_) || is_own(who, name)
+}
+
+/// The refusal of an object that is another node's.
+pub fn not_own(who: &User, about: About<'_>, verb: &str) -> Refusal {
+    let node = who.name.strip_prefix(NODE_PREFIX).unwrap_or(&who.name);
+    let what = match about.resource == builtin::POD.id.resource {
+        true => "pods with spec.nodeName set to itself".to_owned(),
+        false => format!("{} of its own name", about.resource),
+    };
+    Box::new(Status::forbidden(about, &format!("node \"{node}\" can only {verb} {what}")))
 }
 
 /// Whether the user may do it.
@@ -256,7 +297,13 @@ mod tests {
     use super::*;
 
     fn ask<'a>(verb: &'a str, resource: &'a str, subresource: &'a str, namespace: &'a str) -> Attributes<'a> {
-        Attributes { verb, group: "", resource, subresource, namespace, name: "" }
+        let apps = ["deployments", "replicasets"].contains(&resource);
+        let group = match resource {
+            "leases" => "coordination.k8s.io",
+            _ if apps => "apps",
+            _ => "",
+        };
+        Attributes { verb, group, resource, subresource, namespace, name: "" }
     }
 
     #[test]
@@ -288,6 +335,36 @@ mod tests {
         }
         assert!(allows(&of("root", MASTERS), &ask("delete", "anything", "at/all", "")));
         assert!(!allows(&of("eve", "people"), &ask("list", "pods", "", "a")));
+    }
+
+    #[test]
+    fn a_rule_about_a_built_in_type_says_nothing_of_a_custom_one_of_its_plural() {
+        let node = User::known("system:node:n1", "", vec![NODES.to_owned()]);
+        assert!(allows(&node, &ask("list", "pods", "", "a")));
+        assert!(!allows(&node, &Attributes { group: "example.com", ..ask("list", "pods", "", "a") }));
+        let anybody = User::known("eve", "", vec![]);
+        let review =
+            Attributes { group: "authorization.k8s.io", ..ask("create", "selfsubjectaccessreviews", "", "") };
+        assert!(allows(&anybody, &review));
+    }
+
+    #[test]
+    fn a_node_touches_its_own_pods_node_and_lease() {
+        let node = User::known("system:node:n1", "", vec![NODES.to_owned()]);
+        let on = |name: &str| serde_json::json!({"spec": {"nodeName": name}});
+        assert!(
+            owns(&node, &builtin::POD.id, "p", &on("n1")) && owns(&node, &builtin::POD.id, "p", &on("n1-3"))
+        );
+        assert!(
+            !owns(&node, &builtin::POD.id, "n1", &on("n2")) && !owns(&node, &builtin::POD.id, "p", &on(""))
+        );
+        assert!(
+            owns(&node, &builtin::NODE.id, "n1", &Value::Null)
+                && !owns(&node, &builtin::NODE.id, "n2", &Value::Null)
+        );
+        assert!(!owns(&node, &builtin::LEASE.id, "n2", &Value::Null));
+        let boss = User::known("root", "", vec![MASTERS.to_owned(), NODES.to_owned()]);
+        assert!(owns(&boss, &builtin::POD.id, "p", &on("n2")));
     }
 
     #[test]

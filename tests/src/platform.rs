@@ -88,6 +88,7 @@ impl Platform {
             match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) => greeting.push(line),
                 Err(error) => {
+                    signal(up.id() as i32, Signal::KILL);
                     panic!("`strata up` was not ready in {START_LIMIT:?} ({error}); it said {greeting:?}")
                 }
             }

@@ -65,6 +65,7 @@ impl Api {
                 None => Ownership::of(caller, target, "", options, moment.now).create(&mut object),
             }
             let name = text(&object, &["metadata", "name"]).to_owned();
+            target.admit_object(caller, Verb::Create.as_str(), &name, &object)?;
             let snapshot = self.latest().await?;
             let open = self.namespace_open(&snapshot, target, &name)?;
             let key = storage::key(&target.served.resource.id, &target.namespace, &name);

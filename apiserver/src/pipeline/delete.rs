@@ -53,6 +53,7 @@ impl Api {
         for _ in 0..MAX_ATTEMPTS {
             let record = record_of(&self.latest().await?, target)?;
             let old = self.load(&target.served, &record).await?;
+            target.admit_object(caller, Verb::Delete.as_str(), &target.name, &old)?;
             match deletion::decide(&target.served, &old, options, self.moment().now)? {
                 Verdict::Unchanged => {
                     let bytes = self.load_bytes(&target.served, &record).await?;

@@ -11,7 +11,7 @@ use crate::authn::User;
 use crate::authz::{self, Attributes};
 use crate::fence::Fence;
 use crate::history::cause::Cause;
-use crate::refusal::{Outcome, internal, invalid, invalid_options, method_not_allowed};
+use crate::refusal::{Outcome, about, internal, invalid, invalid_options, method_not_allowed};
 use crate::storage;
 use crate::strategy;
 use crate::types::catalogue::Served;
@@ -117,6 +117,17 @@ impl Target {
             return Err(authz::denied(&caller.user, &asked));
         }
         if verbs.contains(&verb) { Ok(()) } else { Err(method_not_allowed()) }
+    }
+}
+
+impl Target {
+    /// Checks, with the object in hand, what its place alone does not tell: whether it is the user's own.
+    pub fn admit_object(&self, caller: &Caller, verb: &str, name: &str, object: &Value) -> Outcome<()> {
+        let resource = &self.served.resource;
+        match authz::owns(&caller.user, &resource.id, name, object) {
+            true => Ok(()),
+            false => Err(authz::not_own(&caller.user, about(resource, name), verb)),
+        }
     }
 }
 

@@ -158,6 +158,7 @@ impl Api {
             let snapshot = self.latest().await?;
             let record = record_of(&snapshot, target)?;
             let old = self.load(&target.served, &record).await?;
+            target.admit_object(caller, rewrite.verb, &target.name, &old)?;
             let settles = rewrite.part == Part::Main && target.served.rules.settle.is_some();
             let before = settles.then(|| old.clone());
             let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
