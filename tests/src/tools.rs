@@ -1,4 +1,4 @@
-//! Programs that tests drive but do not hold: kubectl, Python with client packages. Found by environment or PATH; with `CI=true` a missing one fails.
+//! Programs that tests drive but do not hold: kubectl, helm, Python with client packages. Found by environment or PATH; with `CI=true` a missing one fails.
 
 use std::path::PathBuf;
 
@@ -44,6 +44,21 @@ pub fn example(name: &str) -> PathBuf {
     let program = strata().with_file_name("examples").join(name);
     assert!(program.is_file(), "{} is missing: run `cargo build --examples` first", program.display());
     program
+}
+
+/// Names the helm to test with.
+pub const HELM_VARIABLE: &str = "STRATA_TEST_HELM";
+
+/// The helm at hand. `None` only outside CI, where the test then says that it looks at nothing.
+pub fn helm() -> Option<PathBuf> {
+    let named = std::env::var_os(HELM_VARIABLE).map(PathBuf::from);
+    let found = named.or_else(|| on_path("helm")).filter(|path| path.is_file());
+    if found.is_none() {
+        let lacking = format!("no helm: set {HELM_VARIABLE}, or put one on the PATH");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{lacking}");
+        eprintln!("{lacking}; this test looks at nothing");
+    }
+    found
 }
 
 /// Names the Python interpreter that has the client packages.
