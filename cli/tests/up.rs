@@ -128,13 +128,14 @@ fn children(up: &Up) -> Vec<(i32, String)> {
 }
 
 /// The words by which each role's process is known.
-const ROLES: [&str; 7] = [
+const ROLES: [&str; 8] = [
     "strata apiserver ",
     "strata controller deployment ",
     "strata controller replicaset ",
     "strata controller scheduler ",
     "strata controller garbage ",
     "strata controller namespace ",
+    "strata controller nodelifecycle,",
     "strata node ",
 ];
 
