@@ -13,8 +13,8 @@ use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::{ResourceType, builtin};
 use strata_model::selector::Selector;
 
-use crate::controller::{Action, Fact, Key, ObserveError, Plan, Propagation, Target, View};
-use crate::ownership;
+use crate::controller::{Action, Key, ObserveError, Plan, Propagation, Target, View};
+use crate::ownership::{self, Claim};
 use crate::typed::Typed;
 
 /// Annotation that is the owner's alone.
@@ -120,12 +120,9 @@ impl History {
     /// Makes sure that a revision stands for the present template and is the newest. `None`: that is yet to be seen.
     pub fn hold(&self, plan: &mut Plan) -> Option<&RevisionRef> {
         if !self.orphans.is_empty() {
-            let target = Target::of(self.owner_type, &self.owner);
-            plan.actions.push(Action::Confirm { target, fact: Fact::Alive });
-            for orphan in &self.orphans {
-                let patch = ownership::adopt_patch(self.owner_type, &self.owner, orphan.object());
-                plan.actions.push(Action::Patch { target: target_of(orphan), patch });
-            }
+            let dependents = &builtin::CONTROLLER_REVISION;
+            let claim = Claim { owner_type: self.owner_type, owner: &self.owner, dependents };
+            claim.adopt(self.orphans.iter().map(|orphan| &**orphan.object()), plan);
             return None;
         }
         let newest = self.all.last().map_or(0, |r| r.revision);

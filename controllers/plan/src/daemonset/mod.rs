@@ -15,13 +15,13 @@ mod update;
 use jiff::{Timestamp, ToSpan};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use serde_json::{Value, json};
-use strata_model::object::{Object, ObjectKey};
+use strata_model::object::Object;
 use strata_model::resource::builtin;
 
 use self::observed::{HASH, Observed, Spot, selector_of};
 use crate::controller::{
-    Action, CREATED_NAME, Controller, EventType, Fact, Key, MapTo, ObserveError, Plan, Propagation, Target,
-    View, Watched,
+    Action, CREATED_NAME, Controller, EventType, Key, MapTo, ObserveError, Plan, Propagation, Target, View,
+    Watched,
 };
 use crate::ownership;
 use crate::pods::{self, PodRef};
@@ -69,7 +69,7 @@ impl Controller for DaemonSets {
             return plan;
         }
         release(observed, &mut plan);
-        adopt(observed, &mut plan);
+        observed.claim().adopt(observed.orphans.iter().map(|pod| &**pod.object()), &mut plan);
         let Some(update) = observed.history.hold(&mut plan) else { return plan };
         let hash = observed.history.hash_of(update);
         Turn { observed, hash: &hash, now, plan: &mut plan, left: BURST }.run();
@@ -96,18 +96,10 @@ fn all_sets(view: &dyn View, _: &Object) -> Vec<Key> {
 
 /// The keys of a pod: the set that controls it, or those that would adopt it.
 fn sets_of_pod(view: &dyn View, pod: &Object) -> Vec<Key> {
-    let set = &builtin::DAEMON_SET;
-    if let Some(owner) = pod.meta().controller() {
-        let ours = owner.group() == set.id.group && owner.kind == set.kind;
-        let key = ObjectKey::new(pod.meta().namespace.clone(), owner.name.clone());
-        return if ours { vec![Key::new(set, key)] } else { Vec::new() };
-    }
-    let mut sets = view.list(&set.id, &pod.meta().namespace);
-    sets.retain(|one| {
-        let typed = one.typed::<DaemonSet>().ok();
+    ownership::keys_of_dependent(view, &builtin::DAEMON_SET, pod, |set| {
+        let typed = set.typed::<DaemonSet>().ok();
         typed.and_then(selector_of).is_some_and(|s| s.matches(&pod.meta().labels))
-    });
-    sets.iter().map(|one| Key::new(set, one.key())).collect()
+    })
 }
 
 fn target(pod: &PodRef) -> Target {
@@ -116,24 +108,10 @@ fn target(pod: &PodRef) -> Target {
 
 /// Lets go of pods that are not selected any more.
 fn release(observed: &Observed, plan: &mut Plan) {
-    let uid = &observed.set.object().meta().uid;
     for pod in &observed.owned {
         if pods::is_active(pod.object(), pod) && !observed.selects(pod) {
-            let patch = ownership::release_patch(uid, pod.object());
-            plan.actions.push(Action::Patch { target: target(pod), patch });
+            observed.claim().release(pod.object(), plan);
         }
-    }
-}
-
-/// Takes the orphans, once the server says that the set is alive.
-fn adopt(observed: &Observed, plan: &mut Plan) {
-    if !observed.orphans.is_empty() {
-        let target = Target::of(&builtin::DAEMON_SET, observed.set.object());
-        plan.actions.push(Action::Confirm { target, fact: Fact::Alive });
-    }
-    for pod in &observed.orphans {
-        let patch = ownership::adopt_patch(&builtin::DAEMON_SET, observed.set.object(), pod.object());
-        plan.actions.push(Action::Patch { target: target(pod), patch });
     }
 }
 

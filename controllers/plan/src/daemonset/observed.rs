@@ -12,7 +12,7 @@ use strata_model::resource::builtin;
 use strata_model::selector::Selector;
 
 use crate::controller::{Key, ObserveError, View};
-use crate::ownership;
+use crate::ownership::{self, Claim};
 use crate::placement::affinity;
 use crate::pods::{self, PodRef};
 use crate::revisions::History;
@@ -158,6 +158,11 @@ pub fn for_node(spec: &Value, node: &str) -> Value {
 }
 
 impl Observed {
+    /// The set at work on its pods.
+    pub fn claim(&self) -> Claim<'_> {
+        Claim { owner_type: &builtin::DAEMON_SET, owner: self.set.object(), dependents: &builtin::POD }
+    }
+
     /// The spec, where there is one.
     pub fn spec(&self) -> Option<&DaemonSetSpec> {
         self.set.spec.as_ref()

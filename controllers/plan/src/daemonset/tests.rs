@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use strata_model::condition::rfc3339;
+use strata_model::object::ObjectKey;
 use strata_model::resource::builtin::{DAEMON_SET, NODE, POD};
 
 use super::*;

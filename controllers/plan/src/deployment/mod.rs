@@ -30,9 +30,9 @@ use self::observed::{SetRef, actual, asked, is_current};
 use self::sizes::Sizes;
 use self::template::{DESIRED, MAX, REVISION, REVISION_HISTORY};
 use crate::controller::{
-    Action, Controller, EventType, Fact, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
+    Action, Controller, EventType, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
 };
-use crate::ownership;
+use crate::ownership::{self, Claim};
 
 pub use self::observed::Observed;
 
@@ -114,34 +114,18 @@ fn deployment_of_gone_pod(view: &dyn View, pod: &Object) -> Vec<Key> {
 
 /// The keys of a ReplicaSet: the Deployment that controls it, or every one that would adopt it.
 fn deployments_of_set(view: &dyn View, set: &Object) -> Vec<Key> {
-    let deployment = &builtin::DEPLOYMENT;
-    if let Some(owner) = set.meta().controller() {
-        let ours = owner.group() == deployment.id.group && owner.kind == deployment.kind;
-        let key = ObjectKey::new(set.meta().namespace.clone(), owner.name.clone());
-        return if ours { vec![Key::new(deployment, key)] } else { Vec::new() };
-    }
-    let mut all = view.list(&deployment.id, &set.meta().namespace);
-    all.retain(|object| {
-        let spec = object.typed::<Deployment>().ok().and_then(|d| d.spec.as_ref());
+    ownership::keys_of_dependent(view, &builtin::DEPLOYMENT, set, |deployment| {
+        let spec = deployment.typed::<Deployment>().ok().and_then(|d| d.spec.as_ref());
         spec.and_then(observed::selector_of).is_some_and(|s| s.matches(&set.meta().labels))
-    });
-    all.iter().map(|object| Key::new(deployment, object.key())).collect()
+    })
 }
 
 /// Lets go of sets that stopped matching; takes matching orphans, once the server says that the Deployment is alive.
 fn claim(observed: &Observed, plan: &mut Plan) {
-    let deployment = observed.deployment.object();
-    for set in &observed.to_release {
-        let patch = ownership::release_patch(&deployment.meta().uid, set.object());
-        plan.actions.push(Action::Patch { target: Target::of(&builtin::REPLICA_SET, set.object()), patch });
-    }
-    if !observed.to_adopt.is_empty() {
-        plan.actions.push(Action::Confirm { target: observed.target(), fact: Fact::Alive });
-    }
-    for set in &observed.to_adopt {
-        let patch = ownership::adopt_patch(&builtin::DEPLOYMENT, deployment, set.object());
-        plan.actions.push(Action::Patch { target: Target::of(&builtin::REPLICA_SET, set.object()), patch });
-    }
+    let owner = observed.deployment.object();
+    let claim = Claim { owner_type: &builtin::DEPLOYMENT, owner, dependents: &builtin::REPLICA_SET };
+    observed.to_release.iter().for_each(|set| claim.release(set.object(), plan));
+    claim.adopt(observed.to_adopt.iter().map(|set| &**set.object()), plan);
 }
 
 /// The name is taken by a set of another template: the next hash is another one.

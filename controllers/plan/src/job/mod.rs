@@ -21,15 +21,15 @@ mod workers;
 
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
-use strata_model::object::{Object, ObjectKey};
+use strata_model::object::Object;
 use strata_model::resource::builtin;
 
-use self::observed::{Observed, TRACKING, Work, is_tracked, selector_of};
+use self::observed::{Observed, TRACKING, Work, selector_of};
 use self::tally::Tally;
 use crate::controller::{
-    Action, Controller, Fact, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
+    Action, Controller, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
 };
-use crate::ownership;
+use crate::ownership::{self, Claim};
 use crate::pods::PodRef;
 
 /// Who holds a job, where its spec says so; another name means another controller.
@@ -69,18 +69,9 @@ impl Controller for Jobs {
 
 /// The keys of a pod: the job that controls it, or every job that would adopt it.
 fn jobs_of_pod(view: &dyn View, pod: &Object) -> Vec<Key> {
-    let namespace = &pod.meta().namespace;
-    if let Some(owner) = pod.meta().controller() {
-        let ours = owner.group() == builtin::JOB.id.group && owner.kind == builtin::JOB.kind;
-        let key = Key::new(&builtin::JOB, ObjectKey::new(namespace.clone(), owner.name.clone()));
-        return if ours { vec![key] } else { Vec::new() };
-    }
-    let mut jobs = view.list(&builtin::JOB.id, namespace);
-    jobs.retain(|job| {
-        let typed = job.typed().ok();
-        typed.and_then(selector_of).is_some_and(|selector| selector.matches(&pod.meta().labels))
-    });
-    jobs.iter().map(|job| Key::new(&builtin::JOB, job.key())).collect()
+    ownership::keys_of_dependent(view, &builtin::JOB, pod, |job| {
+        job.typed().ok().and_then(selector_of).is_some_and(|selector| selector.matches(&pod.meta().labels))
+    })
 }
 
 fn hold(work: &Work, now: Timestamp, plan: &mut Plan) {
@@ -123,20 +114,16 @@ fn release(pod: &PodRef, plan: &mut Plan) {
     plan.actions.push(Action::Patch { target, patch: json!({"metadata": {"finalizers": finalizers}}) });
 }
 
-/// Takes pods that it selects and nobody controls, once the server says that the job is alive.
+/// Takes pods that it selects and nobody controls, each held until it is counted.
 fn adopt(work: &Work, plan: &mut Plan) {
-    if !work.orphans.is_empty() {
-        plan.actions.push(Action::Confirm { target: work.target(), fact: Fact::Alive });
-    }
-    for pod in &work.orphans {
-        let mut patch = ownership::adopt_patch(&builtin::JOB, work.job.object(), pod.object());
-        if !is_tracked(pod) {
-            let mut finalizers = pod.object().meta().finalizers.clone();
+    let claim = Claim { owner_type: &builtin::JOB, owner: work.job.object(), dependents: &builtin::POD };
+    claim.adopt_with(work.orphans.iter().map(|pod| &**pod.object()), plan, |pod, patch| {
+        let mut finalizers = pod.meta().finalizers.clone();
+        if finalizers.iter().all(|f| f != TRACKING) {
             finalizers.push(TRACKING.to_owned());
             patch["metadata"]["finalizers"] = json!(finalizers);
         }
-        plan.actions.push(Action::Patch { target: Target::of(&builtin::POD, pod.object()), patch });
-    }
+    });
 }
 
 /// Deletes a job that ended long enough ago.

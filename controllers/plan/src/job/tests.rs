@@ -1,6 +1,7 @@
 //! Scenarios of Jobs. Those that settle run with whole plans and with plans cut after every write.
 
 use serde_json::json;
+use strata_model::object::ObjectKey;
 use strata_model::resource::builtin::{JOB, POD};
 
 use super::*;

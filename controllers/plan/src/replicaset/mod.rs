@@ -21,16 +21,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_model::condition::{self, Condition};
-use strata_model::object::{Object, ObjectKey};
+use strata_model::object::Object;
 use strata_model::resource::builtin;
 use strata_model::selector::Selector;
 
 use self::sort::{Asked, FAILURE, Sort, Written};
 use crate::controller::{
-    Action, Attempt, CREATED_NAME, Controller, EventType, Fact, Key, MapTo, ObserveError, Plan, Propagation,
+    Action, Attempt, CREATED_NAME, Controller, EventType, Key, MapTo, ObserveError, Plan, Propagation,
     Refusal, Target, View, Watched,
 };
-use crate::ownership;
+use crate::ownership::{self, Claim};
 use crate::pods::{self, PodRef};
 use crate::podtemplate;
 use crate::status::count;
@@ -141,7 +141,7 @@ fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let mut failure = observed.written.failure.clone();
     if !observed.set.meta().is_deleting() {
         release(observed, &mut plan);
-        adopt(observed, &mut plan);
+        observed.claim().adopt(observed.orphans.iter().map(|pod| &**pod.object()), &mut plan);
         let replicas = observed.active().count();
         match observed.asked.replicas {
             desired if replicas < desired => create(observed, desired - replicas, &mut plan),
@@ -191,22 +191,18 @@ impl Observed {
     fn target(&self) -> Target {
         Target::of(self.sort.resource, &self.set)
     }
+
+    fn claim(&self) -> Claim<'_> {
+        Claim { owner_type: self.sort.resource, owner: &self.set, dependents: &builtin::POD }
+    }
 }
 
 /// The keys of a pod: the set that controls it, or every set that would adopt it.
 fn sets_of_pod(sort: &Sort, view: &dyn View, pod: &Object) -> Vec<Key> {
-    let set = sort.resource;
-    if let Some(owner) = pod.meta().controller() {
-        let ours = owner.group() == set.id.group && owner.kind == set.kind;
-        let key = ObjectKey::new(pod.meta().namespace.clone(), owner.name.clone());
-        return if ours { vec![Key::new(set, key)] } else { Vec::new() };
-    }
-    let mut sets = view.list(&set.id, &pod.meta().namespace);
-    sets.retain(|one| {
-        let asked = (sort.read)(one).ok().and_then(|(asked, _)| asked.selector);
+    ownership::keys_of_dependent(view, sort.resource, pod, |set| {
+        let asked = (sort.read)(set).ok().and_then(|(asked, _)| asked.selector);
         asked.is_some_and(|s| s.matches(&pod.meta().labels))
-    });
-    sets.iter().map(|one| Key::new(set, one.key())).collect()
+    })
 }
 
 fn orphans(view: &dyn View, key: &Key, selector: &Selector) -> Result<Vec<PodRef>, ObserveError> {
@@ -233,23 +229,10 @@ fn related(view: &dyn View, observed: &Observed, key: &Key) -> Result<Vec<PodRef
 
 /// Lets go of active pods that are not selected any more.
 fn release(observed: &Observed, plan: &mut Plan) {
-    let uid = &observed.set.meta().uid;
     for pod in &observed.owned {
         if pods::is_active(pod.object(), pod) && !observed.selects(pod) {
-            let patch = ownership::release_patch(uid, pod.object());
-            plan.actions.push(Action::Patch { target: Target::of(&builtin::POD, pod.object()), patch });
+            observed.claim().release(pod.object(), plan);
         }
-    }
-}
-
-/// Takes the orphans, once the server says that the set is alive: the pods of a dead owner are collected.
-fn adopt(observed: &Observed, plan: &mut Plan) {
-    if !observed.orphans.is_empty() {
-        plan.actions.push(Action::Confirm { target: observed.target(), fact: Fact::Alive });
-    }
-    for pod in &observed.orphans {
-        let patch = ownership::adopt_patch(observed.sort.resource, &observed.set, pod.object());
-        plan.actions.push(Action::Patch { target: Target::of(&builtin::POD, pod.object()), patch });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Scenarios of ReplicaSets. Each runs with whole plans and with plans cut after every write.
 
 use serde_json::json;
+use strata_model::object::ObjectKey;
 use strata_model::resource::builtin::{POD, REPLICA_SET, REPLICATION_CONTROLLER};
 
 use super::*;

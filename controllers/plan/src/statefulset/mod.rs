@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
-use strata_model::object::{Object, ObjectKey};
+use strata_model::object::Object;
 use strata_model::resource::builtin;
 
 use self::observed::{Observed, ordinal_of, selector_of};
 use crate::controller::{
-    Action, Controller, EventType, Fact, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
+    Action, Controller, EventType, Key, MapTo, ObserveError, Plan, Propagation, Target, View, Watched,
 };
 use crate::ownership;
 use crate::pods::{self, PodRef};
@@ -75,7 +75,7 @@ impl Controller for StatefulSets {
             return plan;
         }
         release(observed, &mut plan);
-        adopt(observed, &mut plan);
+        observed.claim().adopt(observed.orphans.iter().map(|pod| &**pod.object()), &mut plan);
         let Some(update) = observed.history.hold(&mut plan) else { return plan };
         let current = status::current(observed, update);
         Turn { observed, update, current, slots: observed.slots(), now, plan: &mut plan, left: BURST }.run();
@@ -97,19 +97,11 @@ impl Controller for StatefulSets {
 
 /// The keys of a pod: the set that controls it, or those that would adopt it.
 fn sets_of_pod(view: &dyn View, pod: &Object) -> Vec<Key> {
-    let set = &builtin::STATEFUL_SET;
-    if let Some(owner) = pod.meta().controller() {
-        let ours = owner.group() == set.id.group && owner.kind == set.kind;
-        let key = ObjectKey::new(pod.meta().namespace.clone(), owner.name.clone());
-        return if ours { vec![Key::new(set, key)] } else { Vec::new() };
-    }
-    let mut sets = view.list(&set.id, &pod.meta().namespace);
-    sets.retain(|one| {
-        let typed = one.typed::<StatefulSet>().ok();
-        ordinal_of(&one.meta().name, &pod.meta().name).is_some()
+    ownership::keys_of_dependent(view, &builtin::STATEFUL_SET, pod, |set| {
+        let typed = set.typed::<StatefulSet>().ok();
+        ordinal_of(&set.meta().name, &pod.meta().name).is_some()
             && typed.and_then(selector_of).is_some_and(|s| s.matches(&pod.meta().labels))
-    });
-    sets.iter().map(|one| Key::new(set, one.key())).collect()
+    })
 }
 
 fn target(pod: &PodRef) -> Target {
@@ -118,24 +110,12 @@ fn target(pod: &PodRef) -> Target {
 
 /// Lets go of pods that are not selected any more, or are not called as ours.
 fn release(observed: &Observed, plan: &mut Plan) {
-    let meta = observed.set.object().meta();
+    let name = &observed.set.object().meta().name;
     for pod in &observed.owned {
-        let ours = observed.selects(pod) && ordinal_of(&meta.name, &pod.object().meta().name).is_some();
+        let ours = observed.selects(pod) && ordinal_of(name, &pod.object().meta().name).is_some();
         if pods::is_active(pod.object(), pod) && !ours {
-            let patch = ownership::release_patch(&meta.uid, pod.object());
-            plan.actions.push(Action::Patch { target: target(pod), patch });
+            observed.claim().release(pod.object(), plan);
         }
-    }
-}
-
-/// Takes the orphans, once the server says that the set is alive.
-fn adopt(observed: &Observed, plan: &mut Plan) {
-    if !observed.orphans.is_empty() {
-        plan.actions.push(Action::Confirm { target: observed.target(), fact: Fact::Alive });
-    }
-    for pod in &observed.orphans {
-        let patch = ownership::adopt_patch(&builtin::STATEFUL_SET, observed.set.object(), pod.object());
-        plan.actions.push(Action::Patch { target: target(pod), patch });
     }
 }
 

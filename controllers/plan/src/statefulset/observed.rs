@@ -12,7 +12,7 @@ use strata_model::resource::builtin;
 use strata_model::selector::Selector;
 
 use crate::controller::{Key, ObserveError, Target, View};
-use crate::ownership;
+use crate::ownership::{self, Claim};
 use crate::pods::{self, PodRef};
 use crate::revisions::History;
 use crate::typed::Typed;
@@ -125,6 +125,11 @@ impl Observed {
     /// The set as a target.
     pub fn target(&self) -> Target {
         Target::of(&builtin::STATEFUL_SET, self.set.object())
+    }
+
+    /// The set at work on its pods.
+    pub fn claim(&self) -> Claim<'_> {
+        Claim { owner_type: &builtin::STATEFUL_SET, owner: self.set.object(), dependents: &builtin::POD }
     }
 
     /// The first ordinal.
