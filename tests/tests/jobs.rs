@@ -60,6 +60,7 @@ spec:
         });
     }
     platform.strata(&["wait", "--for=condition=complete", "job/count", "--timeout", "60s"]).ok();
+    platform.strata(&["wait", "--converged", "job/count", "--timeout", "60s"]).ok();
     let end = status(&platform);
     assert_eq!((&end["succeeded"], &end["failed"]), (&COMPLETIONS.into(), &Value::Null), "{end}");
     let marks = std::fs::read_to_string(marks.path()).unwrap();

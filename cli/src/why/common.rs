@@ -6,12 +6,14 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 6] = [
+const CONTROLLERS: [(&str, &str, &str); 8] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
     ("apps", "StatefulSet", "statefulset"),
     ("apps", "DaemonSet", "daemonset"),
     ("", "ReplicationController", "replicationcontroller"),
+    ("batch", "Job", "job"),
+    ("batch", "CronJob", "cronjob"),
     ("", "Namespace", "namespace"),
 ];
 

@@ -2,13 +2,15 @@
 //! first reason for the gap. All but `gather` is pure: fetched objects and the time in, lines out.
 //!
 //! Objects are told by their shape, not by their kind: what has containers is read as a pod, what has a pod template as
-//! a workload, anything else by its conditions.
+//! a workload, or as work that ends where it has a parallelism, anything else by its conditions.
 
 mod common;
 
 mod pod;
 
 mod workload;
+
+mod work;
 
 pub mod gather;
 
@@ -129,7 +131,9 @@ fn line(object: &Value, view: &View<'_>, depth: usize) -> Line {
     if depth < MAX_DEPTH {
         line.children = children(object, view, depth);
     }
-    if object["spec"]["template"].is_object() {
+    if work::is_work(object) {
+        work::fill(&mut line, object, view);
+    } else if object["spec"]["template"].is_object() {
         workload::fill(&mut line, object, view);
     } else {
         common::fill(&mut line, object, view);

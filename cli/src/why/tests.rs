@@ -258,3 +258,37 @@ fn reasons_are_folded_into_what_room_there_is() {
         assert_eq!(words.contains(&"WHY"), width >= 100, "{width}\n{text}");
     }
 }
+
+#[test]
+fn work_is_as_wished_when_it_is_done_or_rests_as_told() {
+    let job = |spec: Value, status: Value| {
+        let mut job = json!({"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "w", "namespace": "d", "uid": "job", "generation": 1},
+            "spec": {"parallelism": 2, "completions": 3, "template": {}}, "status": status});
+        strata_model::merge::apply(&mut job["spec"], &spec);
+        job
+    };
+    let end = |type_: &str| json!([{"type": type_, "status": "True", "reason": "BackoffLimitExceeded", "message": "too many failed"}]);
+    let mut failed = pod("n1", json!({"phase": "Failed"}));
+    failed["metadata"]["ownerReferences"] = json!([{"uid": "job"}]);
+    failed["spec"]["restartPolicy"] = json!("Never");
+    let mut facts = facts(vec![failed]);
+    facts.leases.as_mut().unwrap().push(lease("job", "2026-01-01T00:59:55Z"));
+    let explain = |job: &Value| explained(job, &facts);
+
+    let done = explain(&job(
+        json!({}),
+        json!({"succeeded": 3, "failed": 1, "ready": 0, "conditions": end("Complete")}),
+    ));
+    assert!(done.settled(), "{done:#?}");
+    assert_eq!((done.desired.as_str(), done.actual.as_str()), ("3 succeeded", "3 succeeded, 1 failed"));
+    assert!(explain(&job(json!({"suspend": true}), json!({"ready": 0}))).converged);
+
+    let word = |line: &Line| line.reason.as_ref().map(|r| r.word.clone()).unwrap_or_default();
+    let lost = explain(&job(json!({}), json!({"failed": 7, "ready": 0, "conditions": end("Failed")})));
+    assert_eq!((lost.converged, word(&lost).as_str()), (false, "BackoffLimitExceeded"));
+    let empty = Facts { objects: Vec::new(), ..facts.clone() };
+    let runs = explained(&job(json!({}), json!({"succeeded": 1, "active": 2, "ready": 2})), &empty);
+    assert_eq!((runs.converged, word(&runs).as_str()), (false, "Progressing"));
+    assert_eq!(word(&explained(&job(json!({}), json!({})), &empty)), "NotObserved");
+}
