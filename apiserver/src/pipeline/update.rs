@@ -10,10 +10,10 @@ use strata_store::txn::{Condition, Txn};
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
 use super::create::to_bytes;
-use super::edge;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::settle::{reserve, settle};
+use super::versions;
 use crate::deletion;
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about};
@@ -165,7 +165,7 @@ impl Api {
             let Decision { mut new, changed, named, mut warnings } =
                 decide(target, rewrite, &ownership, options.force, old)?;
             warnings.extend(target.served.notice().map(str::to_owned));
-            if !changed && !edge::is_outdated(&target.served, &record) {
+            if !changed && !versions::is_outdated(&target.served, &record) {
                 let bytes = self.load_bytes(&target.served, &record).await?;
                 return Ok(Written { bytes, changed: false, created: false, warnings });
             }

@@ -14,10 +14,10 @@ use strata_store::watch::{From, Watch, WatchItem};
 use tokio::sync::watch;
 
 use super::api::Api;
-use super::edge;
 use super::event::{Event, Kind};
 use super::read::range_of;
 use super::request::{Caller, Target};
+use super::versions;
 use crate::refusal::{self, Outcome};
 use crate::selection::Selection;
 use crate::storage;
@@ -134,7 +134,7 @@ impl Observer {
         loop {
             if let Some(raw) = &self.raw {
                 let mut events = raw.clone();
-                edge::show_events(&self.target.served, &mut events).await?;
+                versions::show_events(&self.target.served, &mut events).await?;
                 self.raw = None;
                 return Ok(Step::Events(events));
             }
@@ -179,7 +179,7 @@ impl Observer {
         for event in &mut events {
             event.bytes = self.target.show(std::mem::take(&mut event.bytes))?;
         }
-        if edge::are_current(&self.target.served, &events) {
+        if versions::are_current(&self.target.served, &events) {
             return Ok(Some(Step::Events(events)));
         }
         self.raw = Some(events);
@@ -192,7 +192,7 @@ impl Observer {
         }
         let Some(raw) = &self.raw else { return Ok(None) };
         let mut events = raw.clone();
-        edge::show_events(&self.target.served, &mut events).await?;
+        versions::show_events(&self.target.served, &mut events).await?;
         self.raw = None;
         Ok(Some(Step::Events(events)))
     }

@@ -9,7 +9,7 @@ use strata_store::record::Record;
 use strata_store::txn;
 
 use super::api::Api;
-use super::convert;
+use super::conversion_webhook;
 use super::create::to_bytes;
 use super::event::Event;
 use crate::custom;
@@ -148,7 +148,7 @@ async fn convert_all(custom: &Custom, mut objects: Vec<Value>) -> Outcome<Vec<Va
                 (0..objects.len()).filter(|at| text(&objects[*at], &["apiVersion"]) != version).collect();
             if !foreign.is_empty() {
                 let asked = foreign.iter().map(|at| objects[*at].clone()).collect();
-                let answered = convert::ask(webhook, &custom.definition, &version, asked).await?;
+                let answered = conversion_webhook::ask(webhook, &custom.definition, &version, asked).await?;
                 for (at, converted) in foreign.into_iter().zip(answered) {
                     objects[at] = converted;
                 }
