@@ -3,8 +3,9 @@
 //! A request passes: who asks ([`authn`], [`gate`]) → may they ([`authz`]) → what it is about ([`types::catalogue`]) →
 //! its body as a checked value ([`pipeline::body`], over [`schema`], [`decode`], [`protobuf`], [`patch`]) → what the write
 //! may change, with defaults and validation ([`strategy`], [`deletion`], the rules in [`types`]) → the store
-//! ([`storage`]) → its answer; [`history`] tells what happened there. Everything that decides is a pure function over values; [`pipeline`] moves the data,
-//! [`rest`] and [`grpc`] alone know HTTP and gRPC, and [`server`] alone listens.
+//! ([`storage`], under the writer's [`fence`]) → its answer; [`history`] tells what happened there. Everything that decides
+//! is a pure function over values; [`pipeline`] moves the data, [`rest`] and [`grpc`] alone know HTTP and gRPC, and
+//! [`server`] alone listens.
 //!
 //! Promises
 //! * A write that changes nothing writes nothing: no revision, no event.
@@ -12,7 +13,8 @@
 //! * Every refusal is a Kubernetes `Status`, over REST and (in the error's details) over gRPC.
 //! * Bodies, requests, watches, connections and every wait have a named limit.
 //!
-//! Not here: exec and port-forward.
+//! Not here: exec and port-forward, enforcement of RBAC objects, admission by webhooks, policies and quotas, eviction, tokens
+//! of service accounts.
 //! The ServiceAccount `default` is made for the namespaces that are there at start; in others it is a controller's work.
 
 pub mod schema;
