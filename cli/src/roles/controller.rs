@@ -13,6 +13,7 @@ use clap::builder::PossibleValuesParser;
 use strata_client::client::Client;
 use strata_runtime::admin::board::Board;
 use strata_runtime::admin::listen::{Listeners, Places};
+use strata_runtime::pool::Pool;
 use strata_runtime::run::{Options, Ready, RunError};
 use strata_stack::process::{self, Name, Settings};
 use tokio::sync::watch;
@@ -56,7 +57,7 @@ pub fn run(args: ControllerArgs) -> ExitCode {
     shell::run(&log, Threads::One, move |stop| async move {
         let places = Places { address: args.admin_listen, socket: args.admin_socket };
         let listeners = Listeners::bind(&places).await.map_err(Failure::lasting)?;
-        let board = Arc::new(Board::default());
+        let (board, pool) = (Arc::new(Board::default()), Arc::new(Pool::default()));
         let identity = args.identity.unwrap_or_else(|| Uuid::new_v4().to_string());
         let missing = Arc::new(AtomicUsize::new(args.names.len()));
         let node_grace = Duration::from_secs(args.node_grace_seconds.into());
@@ -69,6 +70,7 @@ pub fn run(args: ControllerArgs) -> ExitCode {
             let options = Options {
                 identity: Some(identity.clone()),
                 board: Some(Arc::clone(&board)),
+                pool: Arc::clone(&pool),
                 ready: Some(ready(&missing)),
                 ..Options::default()
             };

@@ -9,6 +9,7 @@ use strata_client::watch::Watches;
 use strata_model::object::Object;
 use strata_plan::controller::Watched;
 
+use crate::pool::Pool;
 use crate::reconcile::Shared;
 
 /// How many events of a type may be under way.
@@ -48,9 +49,13 @@ pub fn merge(watched: &[Watched]) -> Result<Vec<Watched>, WatchedTwice> {
     Ok(merged)
 }
 
-/// An event whose object is kept without the managers of its fields, which no controller looks at.
-fn lean(event: Event) -> Event {
-    let lean = |object: Arc<Object>| Arc::new(Arc::unwrap_or_clone(object).without_managers());
+/// An event whose object is kept without the managers of its fields, which no controller looks at, and once for all
+/// caches of the pool.
+fn lean(event: Event, watched: &Watched, pool: &Pool) -> Event {
+    let lean = |object: Arc<Object>| {
+        let object = Arc::new(Arc::unwrap_or_clone(object).without_managers());
+        pool.share(&watched.resource.id, watched.metadata_only, object)
+    };
     match event {
         Event::Initial(object) => Event::Initial(lean(object)),
         Event::Applied(object, revision) => Event::Applied(lean(object), revision),
@@ -59,7 +64,7 @@ fn lean(event: Event) -> Event {
 }
 
 /// Watches one type for as long as the process lives.
-pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched) {
+pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched, pool: Arc<Pool>) {
     loop {
         let options = WatchOptions {
             field_selector: watched.field_selector.clone(),
@@ -74,7 +79,7 @@ pub async fn run(shared: Arc<Shared>, watches: Watches, watched: Watched) {
                     "watch refused; trying again in {} s", REFUSED_RETRY.as_secs());
             }
             let now = shared.now();
-            if shared.core().apply(&watched.resource.id, lean(event), now) {
+            if shared.core().apply(&watched.resource.id, lean(event, &watched, &pool), now) {
                 tracing::debug!(resource = %watched.resource.id, "cache complete");
             }
             shared.work.notify_one();

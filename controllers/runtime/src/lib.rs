@@ -24,6 +24,7 @@ pub mod perform;
 pub mod breaker;
 pub mod planned;
 pub mod lease;
+pub mod pool;
 pub mod informer;
 pub mod worker;
 pub mod admin;

@@ -15,6 +15,7 @@ use crate::events::Recorder;
 use crate::informer::{self, WatchedTwice};
 use crate::lease::{Lease, LeaseLost};
 use crate::planned::Planned;
+use crate::pool::Pool;
 use crate::reconcile::{Context, Reconcile, Shared};
 use crate::telemetry::Metrics;
 use crate::worker::{self, Limits, Signals};
@@ -32,6 +33,9 @@ pub struct Options {
     pub identity: Option<String>,
     /// Where the controller shows itself; `None`: nowhere.
     pub board: Option<Arc<Board>>,
+    /// Where objects are kept that other controllers of the process watch too; all of them must read a type as the same
+    /// struct. The default is a pool of its own.
+    pub pool: Arc<Pool>,
     /// Who is told when the process is ready.
     pub ready: Option<Ready>,
 }
@@ -96,7 +100,7 @@ pub async fn reconciler<R: Reconcile>(
 
     let mut parts: JoinSet<Part> = JoinSet::new();
     for one in merged {
-        let part = informer::run(Arc::clone(&shared), watches.clone(), one);
+        let part = informer::run(Arc::clone(&shared), watches.clone(), one, Arc::clone(&options.pool));
         parts.spawn(endless("watch", part));
     }
     parts.spawn(endless("recorder", telling));

@@ -222,6 +222,7 @@ async fn every_type<C: Controller>(
             ready: options.ready.take(),
             identity: options.identity.clone(),
             board: options.board.clone(),
+            pool: Arc::clone(&options.pool),
             ..options
         };
         run::controller(make(types.clone()), client.clone(), once, until).await?;
