@@ -4,6 +4,7 @@
 pub mod controller;
 pub mod ownership;
 pub mod typed;
+pub mod amounts;
 pub mod pods;
 pub mod status;
 pub mod podtemplate;

@@ -1,10 +1,12 @@
 //! What a pod's status says to those who manage pods: active, ready, available, and since when. Decides nothing.
 
+pub mod body;
+
 use jiff::{Timestamp, ToSpan};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use strata_model::object::Object;
 
+use self::body::Pod;
 use crate::typed::Typed;
 
 /// A pod of the cache.

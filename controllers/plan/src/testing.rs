@@ -43,6 +43,11 @@ pub fn make_ready(world: &mut World, pod: &ObjectKey, since: Timestamp) {
     world.patch(&builtin::POD, pod, &patch).unwrap();
 }
 
+/// The image of a pod's first container.
+pub fn image_of(pod: &Object) -> String {
+    pod.to_value().unwrap()["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
+}
+
 /// All objects of a type in a world, by key.
 pub fn all(world: &World, resource: &ResourceType) -> Vec<std::sync::Arc<Object>> {
     crate::controller::View::list(world, &resource.id, "")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec};
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, Taint};
+use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::{Value, json};
 use strata_model::object::Object;
 use strata_model::resource::builtin;
@@ -14,6 +14,7 @@ use strata_model::selector::Selector;
 use crate::controller::{Key, ObserveError, View};
 use crate::ownership::{self, Claim};
 use crate::placement::affinity;
+use crate::pods::body::{Pod, PodSpec};
 use crate::pods::{self, PodRef};
 use crate::revisions::History;
 use crate::typed::Typed;

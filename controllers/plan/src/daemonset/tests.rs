@@ -6,7 +6,7 @@ use strata_model::object::ObjectKey;
 use strata_model::resource::builtin::{DAEMON_SET, NODE, POD};
 
 use super::*;
-use crate::testing::{all, at, both_ways, key, template, value};
+use crate::testing::{all, at, both_ways, image_of, key, template, value};
 use crate::world::World;
 
 fn place(name: &str) -> ObjectKey {
@@ -41,10 +41,8 @@ fn status(world: &World) -> Value {
 fn seen(world: &World) -> Vec<String> {
     let pods =
         all(world, &POD).into_iter().filter(|o| !o.meta().is_deleting()).map(|o| PodRef::new(o).unwrap());
-    let text = |p: PodRef| {
-        let image = p.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
-        format!("{} {image}", observed::target_node(&p).unwrap_or_default())
-    };
+    let text =
+        |p: PodRef| format!("{} {}", observed::target_node(&p).unwrap_or_default(), image_of(p.object()));
     let mut seen: Vec<String> = pods.map(text).collect();
     seen.sort();
     seen
@@ -60,7 +58,7 @@ fn nodes(world: &mut World, now: Timestamp) -> bool {
     for object in all(world, &POD) {
         let typed = PodRef::new(object).unwrap();
         let place = typed.object().key();
-        let bad = typed.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("bad");
+        let bad = image_of(typed.object()) == "bad";
         if typed.object().meta().is_deleting() {
             world.vanish(&POD, &place);
             moved = true;

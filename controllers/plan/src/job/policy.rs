@@ -2,10 +2,10 @@
 //! decides; where none does, the failure counts.
 
 use k8s_openapi::api::batch::v1::{PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule};
-use k8s_openapi::api::core::v1::ContainerStatus;
 
 use super::observed::Work;
 use crate::pods::PodRef;
+use crate::pods::body::ContainerStatus;
 
 /// What a failure means.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::builtin;
 
@@ -31,6 +31,7 @@ use self::evict::Bound;
 use self::health::Seen;
 use crate::controller::{Controller, Key, MapTo, ObserveError, Plan, View, Watched};
 use crate::pods;
+use crate::pods::body::Pod;
 use crate::typed::Typed;
 
 /// How long a node may be silent before it counts as lost, where nothing else is asked for: four renewals of its lease.

@@ -2,11 +2,12 @@
 //! its tolerations.
 
 use jiff::{Timestamp, ToSpan};
-use k8s_openapi::api::core::v1::{Node, PodSpec, Taint};
+use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::health::{self, condition};
 use crate::placement::affinity::{NOT_READY, UNREACHABLE, UNSCHEDULABLE, tolerates};
+use crate::pods::body::PodSpec;
 
 /// Taint by which a person says that the machine is off and may be written off.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Node, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
+    Node, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration,
 };
+
+use crate::pods::body::PodSpec;
 
 /// Taint of a node whose agent does not report, or not yet. A node that is not ready counts as tainted so.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";

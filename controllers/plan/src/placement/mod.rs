@@ -1,7 +1,6 @@
 //! Where a pod fits best: nodes with what they hold, refusals in the usual words, and a choice that is the same every
 //! time. Pure; knows nothing of binding, queues or conditions.
 
-pub mod amounts;
 pub mod affinity;
 pub mod topology;
 pub mod preempt;
@@ -10,11 +9,12 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use k8s_openapi::api::core::v1::{Node, PodSpec, Taint};
+use k8s_openapi::api::core::v1::{Node, Taint};
 
-use self::amounts::{Amounts, CPU, MEMORY, PODS};
 use self::topology::{Demand, Topology};
+use crate::amounts::{Amounts, CPU, MEMORY, PODS};
 use crate::pods::PodRef;
+use crate::pods::body::PodSpec;
 use crate::typed::Typed;
 
 /// Pods that a node takes where it does not say.
@@ -106,7 +106,7 @@ impl Place {
 
     /// Counts what a pod takes.
     fn take(&mut self, spec: &PodSpec, owner: Option<&str>) {
-        self.used.add(&amounts::requests(spec));
+        self.used.add(&spec.requests());
         self.ports.extend(host_ports(spec));
         if let Some(owner) = owner {
             *self.owners.entry(owner.to_owned()).or_default() += 1;
@@ -199,7 +199,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// The request of a pod that does not care about others.
     pub fn new(spec: &'a PodSpec, owner: Option<&'a str>) -> Self {
-        Self { spec, owner, company: None, asked: amounts::requests(spec) }
+        Self { spec, owner, company: None, asked: spec.requests() }
     }
 
     /// The amounts that it asks for.

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use strata_model::selector::Selector;
 
-use super::amounts::Amounts;
 use super::{Place, Request};
+use crate::amounts::Amounts;
 use crate::pods::PodRef;
 
 /// Most places that are looked at closely for one pod.

@@ -143,7 +143,7 @@ fn what_a_pod_asks_for() {
         (json!({"containers": [{"name": "c"}]}), 0),
     ];
     for (body, cpu) in cases {
-        let asked = amounts::requests(&serde_json::from_value(body.clone()).unwrap());
+        let asked = serde_json::from_value::<PodSpec>(body.clone()).unwrap().requests();
         assert_eq!((asked.get(CPU), asked.get(PODS)), (cpu, 1000), "{body}");
     }
 }

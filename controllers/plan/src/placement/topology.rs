@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use k8s_openapi::api::core::v1::{PodAffinityTerm, PodSpec, TopologySpreadConstraint};
+use k8s_openapi::api::core::v1::{PodAffinityTerm, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
 use strata_model::selector::Selector;
 
 use super::{Place, affinity};
 use crate::pods::PodRef;
+use crate::pods::body::PodSpec;
 
 /// Labels of all namespaces, by name.
 pub type Namespaces = HashMap<String, BTreeMap<String, String>>;

@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::json;
 use strata_model::condition::rfc3339;
@@ -32,6 +32,7 @@ use crate::controller::{
 use crate::placement::preempt::{self, Budget, Room};
 use crate::placement::topology::{Namespaces, Topology};
 use crate::placement::{self, Place, Request};
+use crate::pods::body::{Pod, PodSpec};
 use crate::pods::{self, PodRef};
 use crate::typed::Typed;
 
@@ -151,7 +152,7 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     fn place(&mut self, pod: &'a PodRef) -> Placed {
-        let Some(spec) = pod.spec.as_ref() else { return Placed::Known };
+        let Some(spec) = pod.spec.as_deref() else { return Placed::Known };
         if let Some(at) = self.kept_for(pod) {
             let name = self.places[at].name().to_owned();
             self.plan.note("Preempting", format!("pod {} waits until {name} is free", pod.object().key()));

@@ -4,7 +4,7 @@ use serde_json::json;
 use strata_model::resource::builtin::{PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET};
 
 use super::*;
-use crate::testing::{all, at, both_ways, key, make_ready, names, pod, template, value};
+use crate::testing::{all, at, both_ways, image_of, key, make_ready, names, pod, template, value};
 use crate::world::World;
 
 fn world(replicas: i32, more: Value) -> World {
@@ -45,9 +45,7 @@ fn nodes(world: &mut World, now: Timestamp) -> bool {
         if typed.object().meta().is_deleting() {
             world.vanish(&POD, &place);
             moved = true;
-        } else if !Observed::is_ready(&typed)
-            && !typed.spec.as_ref().unwrap().containers[0].image.as_deref().unwrap().ends_with("bad")
-        {
+        } else if !Observed::is_ready(&typed) && !image_of(typed.object()).ends_with("bad") {
             make_ready(world, &place, now);
             moved = true;
         }

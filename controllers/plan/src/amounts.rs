@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
+use serde::Deserialize;
 use strata_model::quantity::Quantity;
 
 /// Resource names that every node has.
@@ -18,7 +18,8 @@ const USUAL: [&str; 3] = [CPU, MEMORY, PODS];
 
 /// By resource name, in thousandths. An absent one is zero. Every placement compares the usual ones with every node, so
 /// they have fixed places.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<String, Text>")]
 pub struct Amounts {
     usual: [Option<i128>; 3],
     others: BTreeMap<String, i128>,
@@ -82,6 +83,13 @@ impl Amounts {
         }
     }
 
+    /// Adds other amounts, where there are any.
+    pub fn add_all(&mut self, other: Option<&Self>) {
+        if let Some(other) = other {
+            self.add(other);
+        }
+    }
+
     /// Raises each amount to at least the other's.
     pub fn raise(&mut self, other: &Self) {
         for (name, n) in other.iter() {
@@ -92,7 +100,7 @@ impl Amounts {
     }
 
     /// Replaces the amounts that the other names.
-    fn overlay(&mut self, other: &Self) {
+    pub fn overlay(&mut self, other: &Self) {
         for (name, n) in other.iter() {
             self.set(name, n);
         }
@@ -104,35 +112,8 @@ impl Amounts {
     }
 }
 
-/// What a pod asks of a node: its containers together, or the most that its start needs at once, whichever is more;
-/// amounts of the pod as a whole, where given, instead; and its overhead, and room for one pod.
-pub fn requests(spec: &PodSpec) -> Amounts {
-    let mut running = Amounts::default();
-    for container in &spec.containers {
-        running.add(&asked(container));
+impl From<BTreeMap<String, Text>> for Amounts {
+    fn from(body: BTreeMap<String, Text>) -> Self {
+        Self::of(Some(&body))
     }
-    // An init container that is restarted always is a sidecar: it stays, beside those that start after it.
-    let (mut sidecars, mut starting) = (Amounts::default(), Amounts::default());
-    for container in spec.init_containers.iter().flatten() {
-        let mut now = asked(container);
-        if container.restart_policy.as_deref() == Some("Always") {
-            sidecars.add(&now);
-            starting.raise(&sidecars);
-        } else {
-            now.add(&sidecars);
-            starting.raise(&now);
-        }
-    }
-    running.add(&sidecars);
-    running.raise(&starting);
-    if let Some(whole) = spec.resources.as_ref() {
-        running.overlay(&Amounts::of(whole.requests.as_ref()));
-    }
-    running.add(&Amounts::of(spec.overhead.as_ref()));
-    running.add_one(PODS, 1000);
-    running
-}
-
-fn asked(container: &Container) -> Amounts {
-    Amounts::of(container.resources.as_ref().and_then(|r| r.requests.as_ref()))
 }
