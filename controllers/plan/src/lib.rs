@@ -25,6 +25,7 @@ pub mod serviceaccount;
 pub mod job;
 pub mod cronjob;
 pub mod garbage;
+pub mod application;
 pub mod pod;
 pub mod node;
 #[cfg(test)]

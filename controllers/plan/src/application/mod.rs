@@ -1,0 +1,9 @@
+//! The outer loop: holds the platform to what a repository says. Applications, AppProjects and ApplicationSets are those
+//! of `argoproj.io/v1alpha1`, so that manifests written for Argo CD apply as they are. Pure, as all of this crate: never
+//! reads a repository, a clock or the API.
+
+pub mod types;
+pub mod spec;
+pub mod project;
+pub mod set;
+pub mod rendered;
