@@ -20,6 +20,7 @@ Examples:
   strata queue                                     all controllers of the platform on this machine
   strata queue deployment                          its keys: state, attempts, why, last error
   strata queue deployment --retry deployments.apps/default/web
+  strata queue deployment --resync                 has every key looked at: a check, which finds nothing to do
   strata queue deployment --admin 127.0.0.1:9001   a process started by hand with --admin-listen";
 
 /// Where admin ports are, beside the kubeconfig of a data directory.
@@ -38,8 +39,12 @@ pub struct QueueArgs {
     #[arg(long, value_name = "KEY", requires = "controller")]
     retry: Option<String>,
 
+    /// Have every key looked at, after all else
+    #[arg(long, requires = "controller", conflicts_with = "retry")]
+    resync: bool,
+
     /// Ask the process with this --admin-listen, not those of the data directory
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "retry")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["retry", "resync"])]
     admin: Option<SocketAddr>,
 
     /// As json, for programs
@@ -77,6 +82,12 @@ pub async fn run(connection: ConnectionArgs, args: QueueArgs) -> CliResult {
         let known: Vec<&str> = controllers.iter().filter_map(|(_, one)| one["name"].as_str()).collect();
         return Err(usage(format!("no controller {name:?} runs here; there are: {}", known.join(", "))));
     };
+    if args.resync {
+        let path = format!("/debug/resync?controller={name}");
+        let count = ask(place, http::Method::POST, &path).await.map_err(asked)?;
+        stdout::data(&format!("{name} looks at all of its keys: {count}\n"))?;
+        return Ok(());
+    }
     match &args.retry {
         Some(key) => {
             let path = format!("/debug/retry?controller={name}&key={}", key.replace('/', "%2F"));

@@ -1,6 +1,6 @@
 //! Cache and queue together: an event goes in, and the keys that must look at it are in the queue. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,6 +101,21 @@ impl Core {
         for key in keys {
             self.queue.add(key, priority, reason.clone(), now);
         }
+    }
+
+    /// Has every key looked at that some object leads to, after all else. Answers how many there are. Nothing hangs on
+    /// it, as no event is ever dropped: it is how one checks that.
+    pub fn resync(&mut self, now: Moment) -> usize {
+        let mut keys: HashSet<Key> = HashSet::new();
+        for watched in &self.watched {
+            let objects = self.cache.list(&watched.resource.id, "");
+            keys.extend(objects.iter().flat_map(|object| keys_of(watched, &self.cache, object)));
+        }
+        let count = keys.len();
+        for key in keys {
+            self.queue.add(key, Priority::Background, Reason::plain(Why::Resync), now);
+        }
+        count
     }
 
     /// A key found nothing to do. Where its root is ready by its own account, for the first time since its wish changed:

@@ -22,6 +22,8 @@ pub enum Why {
     Timer,
     /// The last attempt failed.
     Retry,
+    /// Everything is looked at anew.
+    Resync,
     /// Something else, in a word: a person, an effect outside of the API.
     Other(&'static str),
 }
@@ -50,6 +52,7 @@ impl fmt::Display for Reason {
             Why::Found(resource, key) => ("found", resource, key),
             Why::Timer => return f.write_str("timer"),
             Why::Retry => return f.write_str("retry"),
+            Why::Resync => return f.write_str("resync"),
             Why::Other(word) => return f.write_str(word),
         };
         write!(f, "{resource}/{key} {word}@{}", self.revision)

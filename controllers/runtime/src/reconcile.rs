@@ -178,6 +178,14 @@ impl Shared {
         self.work.notify_one();
     }
 
+    /// Has every key looked at; answers how many there are.
+    pub(crate) fn resync(&self) -> usize {
+        let now = self.now();
+        let count = self.core().resync(now);
+        self.work.notify_one();
+        count
+    }
+
     /// Time since the process started.
     pub fn now(&self) -> Moment {
         self.start.elapsed()

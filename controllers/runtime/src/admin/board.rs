@@ -17,7 +17,7 @@ use crate::telemetry::{self, Metrics};
 const KEYS: usize = 10_000;
 /// What there is to ask for.
 const PATHS: &str = "/livez /readyz /metrics /debug/queue[?controller=NAME] and, on a Unix socket, \
-                     POST /debug/retry?controller=NAME&key=KEY\n";
+                     POST /debug/retry?controller=NAME&key=KEY and POST /debug/resync?controller=NAME\n";
 
 /// What is shown of one controller.
 pub struct Entry {
@@ -63,7 +63,8 @@ impl Board {
         let looks = method == Method::GET || method == Method::HEAD;
         match uri.path() {
             "/debug/retry" if method == Method::POST && rights == Rights::Act => self.retry(uri),
-            "/debug/retry" if method == Method::POST => {
+            "/debug/resync" if method == Method::POST && rights == Rights::Act => self.resync(uri),
+            "/debug/retry" | "/debug/resync" if method == Method::POST => {
                 text(StatusCode::FORBIDDEN, "only over the Unix socket of the process\n")
             }
             _ if !looks => text(StatusCode::METHOD_NOT_ALLOWED, PATHS),
@@ -125,6 +126,17 @@ impl Board {
         let known: Vec<&str> = self.all().into_iter().map(|(name, _)| name).collect();
         let message = format!("no controller {wanted:?} runs here; there are: {}\n", known.join(", "));
         text(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Has every key of a controller looked at; says how many there are.
+    fn resync(&self, uri: &Uri) -> Response<Full<Bytes>> {
+        let Some(controller) = parameter(uri, "controller") else {
+            return text(StatusCode::BAD_REQUEST, "say which: ?controller=NAME\n");
+        };
+        match self.all().into_iter().find(|(name, _)| *name == controller) {
+            Some((_, entry)) => text(StatusCode::OK, entry.shared.resync().to_string()),
+            None => self.unknown(&controller),
+        }
     }
 
     /// Has a key reconciled now.

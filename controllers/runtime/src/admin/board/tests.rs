@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use strata_client::event::Event;
-use strata_model::object::ObjectKey;
+use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::builtin;
 use strata_plan::controller::{Key, MapTo, Watched};
 
@@ -119,4 +119,37 @@ async fn a_key_that_failed_for_good_runs_again_when_somebody_with_rights_says_so
             "{missing}"
         );
     }
+}
+
+#[tokio::test]
+async fn all_keys_are_looked_at_when_somebody_with_rights_says_so() {
+    let board = Board::default();
+    let shared = enter(&board, "test");
+    let now = shared.now();
+    let pods = ["a", "b"].map(|name| {
+        let value =
+            json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"}});
+        Event::Initial(Arc::new(Object::from_value(&value).unwrap()))
+    });
+    for event in [Event::Restarted].into_iter().chain(pods).chain([Event::InitialEnd(1)]) {
+        shared.core().apply(&builtin::POD.id, event, now);
+    }
+    let run = || {
+        let mut core = shared.core();
+        let job = core.queue.pop(shared.now())?;
+        let (key, reasons) = (job.key.to_string(), job.reasons.to_string());
+        core.queue.done(job, End::Settled(None), Vec::new(), shared.now(), 0.5);
+        Some((key, reasons))
+    };
+    while run().is_some() {}
+    assert_eq!(ask(&board, Method::POST, "/debug/resync?controller=test", Rights::Look).await.0, 403);
+    assert_eq!(ask(&board, Method::POST, "/debug/resync", Rights::Act).await.0, 400);
+    assert_eq!(ask(&board, Method::POST, "/debug/resync?controller=no", Rights::Act).await.0, 404);
+    assert_eq!(run(), None);
+    let said = ask(&board, Method::POST, "/debug/resync?controller=test", Rights::Act).await;
+    assert_eq!(said, (200, "2".to_owned()));
+    let mut looked: Vec<_> = std::iter::from_fn(run).collect();
+    looked.sort();
+    let expected = |key: &str| (format!("pods/n/{key}"), "resync".to_owned());
+    assert_eq!(looked, [expected("a"), expected("b")]);
 }

@@ -8,7 +8,14 @@ use crate::context::Case;
 
 /// All measurements of the suite.
 pub fn cases() -> Vec<Case> {
-    let names =
-        &["running_s", "controllers_mb", "drift_p99_ms", "rollout_s", "noop_us_per_key", "noop_writes"];
+    let names = &[
+        "running_s",
+        "controllers_mb",
+        "drift_p99_ms",
+        "rollout_s",
+        "noop_us_per_key",
+        "noop_writes",
+        "restart_us_per_object",
+    ];
     vec![Case { names, run: |context| Box::pin(steps::all(context)) }]
 }

@@ -95,6 +95,19 @@ impl Site {
         pids.iter().map(|pid| process::cpu_micros(*pid)).sum()
     }
 
+    /// Has every controller look at all of its keys; gives how many there are.
+    pub fn resync(&self) -> Outcome<usize> {
+        let shown: Value = serde_json::from_str(&self.platform.strata(&["queue", "-o", "json"]).ok())?;
+        let mut keys = 0;
+        for controller in shown["controllers"].as_array().into_iter().flatten() {
+            let name = controller["name"].as_str().ok_or("a controller without a name")?;
+            let said = self.platform.strata(&["queue", name, "--resync"]).ok();
+            let count = said.trim().rsplit(' ').next().unwrap_or_default();
+            keys += count.parse::<usize>().map_err(|error| format!("{said}: {error}"))?;
+        }
+        Ok(keys)
+    }
+
     /// The revision of every object that controllers write, but leases and nodes.
     pub async fn revisions(&self) -> Outcome<BTreeMap<String, String>> {
         let mut all = BTreeMap::new();
