@@ -92,6 +92,7 @@ const DAEMONSET: &str = "system:controller:daemonset";
 const REPLICATION: &str = "system:controller:replicationcontroller";
 const JOB: &str = "system:controller:job";
 const CRON_JOB: &str = "system:controller:cronjob";
+const DISRUPTION: &str = "system:controller:disruption";
 const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
 const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
@@ -164,6 +165,9 @@ static RULES: &[Rule] = &[
     user(CRON_JOB, CHANGE, &["cronjobs"]),
     user(CRON_JOB, STATUS, &["cronjobs/status"]),
     user(CRON_JOB, WRITE, &["jobs"]),
+    user(DISRUPTION, READ, &["poddisruptionbudgets", "pods", "replicasets", "deployments", "statefulsets"]),
+    user(DISRUPTION, READ, &["replicationcontrollers"]),
+    user(DISRUPTION, STATUS, &["poddisruptionbudgets/status"]),
     user(SERVICE_ACCOUNT, READ, &["namespaces"]),
     user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
     user(ROOT_CA, READ, &["namespaces"]),

@@ -9,7 +9,7 @@ use strata_model::status::Status;
 use crate::refusal::{Outcome, about, invalid_options};
 use crate::strategy::stamp;
 use crate::types::catalogue::Served;
-use crate::value::{at, child, int, list, put, text};
+use crate::value::{at, child, flag, int, list, put, text};
 
 /// Finalizer of a deletion that waits for dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
@@ -61,6 +61,45 @@ impl Propagation {
                 Err(invalid_options("DeleteOptions", &[fault]))
             }
         }
+    }
+}
+
+impl Propagation {
+    /// The policy, from its new or its old option.
+    pub fn either(new: Option<Self>, orphan: Option<bool>) -> Outcome<Option<Self>> {
+        match (new, orphan) {
+            (Some(_), Some(_)) => {
+                let detail = "orphanDependents and deletionPropagation cannot be both set";
+                let fault = FieldError::invalid(FieldPath::new("propagationPolicy"), "", detail);
+                Err(invalid_options("DeleteOptions", &[fault]))
+            }
+            (None, Some(true)) => Ok(Some(Self::Orphan)),
+            (None, Some(false)) => Ok(Some(Self::Background)),
+            (new, None) => Ok(new),
+        }
+    }
+}
+
+impl Options {
+    /// Reads `DeleteOptions` as an object says them.
+    pub fn of(value: &Value) -> Outcome<Self> {
+        let dry_run = list(value, &["dryRun"]);
+        if let Some(other) = dry_run.iter().find(|d| d.as_str() != Some("All")) {
+            let fault = FieldError::not_supported(FieldPath::new("dryRun"), other, &["All"]);
+            return Err(invalid_options("DeleteOptions", &[fault]));
+        }
+        let orphan = at(value, &["orphanDependents"]).map(|_| flag(value, &["orphanDependents"]));
+        Ok(Self {
+            grace_seconds: int(value, &["gracePeriodSeconds"]),
+            propagation: Propagation::either(
+                Propagation::parse(text(value, &["propagationPolicy"]))?,
+                orphan,
+            )?,
+            uid: text(value, &["preconditions", "uid"]).to_owned(),
+            resource_version: text(value, &["preconditions", "resourceVersion"]).to_owned(),
+            dry_run: !dry_run.is_empty(),
+            cause: String::new(),
+        })
     }
 }
 

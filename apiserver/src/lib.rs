@@ -2,7 +2,8 @@
 //!
 //! A request passes: who asks ([`authn`], [`gate`]) → may they ([`authz`]) → what it is about ([`types::catalogue`]) →
 //! its body as a checked value ([`pipeline::body`], over [`schema`], [`decode`], [`protobuf`], [`patch`]) → what the write
-//! may change, with defaults and validation ([`strategy`], [`deletion`], the rules in [`types`]) → the store
+//! may change, with defaults and validation ([`strategy`], [`deletion`], the rules in [`types`]), and what others let it
+//! ([`admission`]) → the store
 //! ([`storage`], under the writer's [`fence`]) → its answer; [`history`] tells what happened there. Everything that decides
 //! is a pure function over values; [`pipeline`] moves the data, [`rest`] and [`grpc`] alone know HTTP and gRPC, and
 //! [`server`] alone listens.
@@ -13,7 +14,7 @@
 //! * Every refusal is a Kubernetes `Status`, over REST and (in the error's details) over gRPC.
 //! * Bodies, requests, watches, connections and every wait have a named limit.
 //!
-//! Not here: exec and port-forward, enforcement of RBAC objects, admission by webhooks, policies and quotas, eviction, tokens
+//! Not here: exec and port-forward, enforcement of RBAC objects, admission by webhooks, policies and quotas, tokens
 //! of service accounts.
 //! The ServiceAccount `default` is made for the namespaces that are there at start; in others it is a controller's work.
 
@@ -58,6 +59,8 @@ pub mod selection;
 pub mod strategy;
 
 pub mod deletion;
+
+pub mod admission;
 
 pub mod paging;
 

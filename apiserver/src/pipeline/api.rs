@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::leaving::Leaving;
 use super::nodes::Nodes;
 use super::request::{Caller, Target};
+use super::turns::Turns;
 use crate::refusal::{self, Outcome, about};
 use crate::storage;
 use crate::strategy::Moment;
@@ -43,6 +44,8 @@ pub struct Api {
     pub leaving: watch::Sender<Vec<Leaving>>,
     /// How nodes are reached.
     pub nodes: Nodes,
+    /// Where writes wait that change the same record.
+    pub turns: Turns,
 }
 
 impl Api {
@@ -50,7 +53,7 @@ impl Api {
     pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes) -> Self {
         let catalogue = ArcSwap::from_pointee(catalogue);
         let (followed, leaving) = (watch::Sender::new(Revision::ZERO), watch::Sender::new(Vec::new()));
-        Self { store, catalogue, followed, leaving, nodes }
+        Self { store, catalogue, followed, leaving, nodes, turns: Turns::default() }
     }
 
     /// What is served now.

@@ -8,8 +8,9 @@ use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Wanted};
 use super::create::to_bytes;
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
+use super::riders::Riders;
 use super::update::stale;
-use crate::refusal::Outcome;
+use crate::refusal::{Outcome, about};
 use crate::storage;
 use crate::strategy::stamp;
 use crate::value::{at, child, list_mut, text};
@@ -65,25 +66,26 @@ impl Api {
             let record = record_of(&self.latest().await?, target)?;
             let pod = storage::parse(&record)?;
             let new = bound(&pod, &decoded.value, self.moment().now)?;
-            let about = crate::refusal::about(&target.served.resource, &target.name);
-            let mut success = Status::success(about, "");
-            success.code = Some(201);
-            success.details = None;
-            let bytes = to_bytes(&serde_json::to_value(&success).unwrap_or_default())?;
-            let written = Written { bytes, changed: true, created: true, warnings: decoded.warnings.clone() };
+            let written = done(target, decoded.warnings.clone())?;
             if options.dry_run {
                 return Ok(written);
             }
-            if self
-                .store_change(caller, target, &record, &new, Deed::new("create", "binding", options))
-                .await?
-                .is_some()
-            {
+            let deed = Deed::new("create", "binding", options);
+            if self.store_change(caller, target, &record, &new, deed, Riders::none()).await?.is_some() {
                 return Ok(written);
             }
         }
         Err(stale(target))
     }
+}
+
+/// The answer of a subresource that only acts.
+pub fn done(target: &Target, warnings: Vec<String>) -> Outcome<Written> {
+    let mut success = Status::success(about(&target.served.resource, &target.name), "");
+    success.code = Some(201);
+    success.details = None;
+    let bytes = to_bytes(&serde_json::to_value(&success).unwrap_or_default())?;
+    Ok(Written { bytes, changed: true, created: true, warnings })
 }
 
 fn check(binding: &Value) -> Outcome<()> {

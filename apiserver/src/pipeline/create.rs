@@ -33,6 +33,9 @@ impl Api {
         if target.subresource == "binding" {
             return self.bind(caller, target, body, options).await;
         }
+        if target.subresource == "eviction" {
+            return self.evict(caller, target, body, options).await;
+        }
         if target.served.resource.is_namespaced() && target.namespace.is_empty() {
             return Err(refusal::method_not_allowed());
         }

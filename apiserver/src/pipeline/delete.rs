@@ -14,6 +14,7 @@ use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::create::to_bytes;
 use super::read::{ListOptions, Page};
 use super::request::{Caller, Deed, Target};
+use super::riders::Riders;
 use super::settle::reserve;
 use super::update::stale;
 use crate::deletion::{self, Options, Verdict};
@@ -45,8 +46,8 @@ impl Api {
     }
 
     async fn remove(&self, caller: &Caller, target: &Target, options: &Options) -> Outcome<Deleted> {
-        let about = about(&target.served.resource, &target.name);
         if target.served.rules.protected.contains(&target.name.as_str()) {
+            let about = about(&target.served.resource, &target.name);
             let why = format!("this {} may not be deleted", target.served.resource.singular);
             return Err(Box::new(Status::forbidden(about, &why)));
         }
@@ -54,45 +55,50 @@ impl Api {
             let record = record_of(&self.latest().await?, target)?;
             let old = self.load(&target.served, &record).await?;
             target.admit_object(caller, Verb::Delete.as_str(), &target.name, &old)?;
-            match deletion::decide(&target.served, &old, options, self.moment().now)? {
-                Verdict::Unchanged => {
-                    let bytes = self.load_bytes(&target.served, &record).await?;
-                    return Ok(Deleted { bytes, removed: false });
-                }
-                Verdict::Mark(new) if options.dry_run => {
-                    return Ok(Deleted { bytes: to_bytes(&new)?, removed: false });
-                }
-                Verdict::Mark(new) => {
-                    let how = Deed::delete(&options.cause);
-                    if let Some(bytes) = self.store_change(caller, target, &record, &new, how).await? {
-                        return Ok(Deleted { bytes, removed: false });
-                    }
-                }
-                Verdict::Remove => {
-                    let status = Status::success(about, text(&old, &["metadata", "uid"]));
-                    let bytes = to_bytes(&serde_json::to_value(&status).unwrap_or_default())?;
-                    if options.dry_run
-                        || self.take_away(caller, target, (&record, &old), &options.cause).await?
-                    {
-                        return Ok(Deleted { bytes, removed: true });
-                    }
-                }
+            let deed = Deed::delete(&options.cause);
+            if let Some(deleted) =
+                self.strike(caller, target, (&record, &old), options, deed, Riders::none()).await?
+            {
+                return Ok(deleted);
             }
         }
         Err(stale(target))
     }
 
-    async fn take_away(
+    /// Deletes an object that was read, with what rides along. `None`: it was changed by another write, or what rides
+    /// with it was.
+    pub async fn strike(
         &self,
         caller: &Caller,
         target: &Target,
         (record, old): (&Record, &Value),
-        why: &str,
-    ) -> Outcome<bool> {
-        let key = record.key.clone();
-        let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
-        let txn = reserve(target, txn, Some(old), None);
-        Ok(self.commit_for(caller, txn.cause(Deed::delete(why).cause(caller))).await?.is_ok())
+        options: &Options,
+        deed: Deed<'_>,
+        riders: Riders,
+    ) -> Outcome<Option<Deleted>> {
+        match deletion::decide(&target.served, old, options, self.moment().now)? {
+            Verdict::Unchanged => {
+                let bytes = self.load_bytes(&target.served, record).await?;
+                Ok(Some(Deleted { bytes, removed: false }))
+            }
+            Verdict::Mark(new) if options.dry_run => {
+                Ok(Some(Deleted { bytes: to_bytes(&new)?, removed: false }))
+            }
+            Verdict::Mark(new) => {
+                let marked = self.store_change(caller, target, record, &new, deed, riders).await?;
+                Ok(marked.map(|bytes| Deleted { bytes, removed: false }))
+            }
+            Verdict::Remove => {
+                let about = about(&target.served.resource, &target.name);
+                let status = Status::success(about, text(old, &["metadata", "uid"]));
+                let bytes = to_bytes(&serde_json::to_value(&status).unwrap_or_default())?;
+                let key = record.key.clone();
+                let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
+                let txn = riders.board(reserve(target, txn, Some(old), None)).cause(deed.cause(caller));
+                let gone = options.dry_run || self.commit_for(caller, txn).await?.is_ok();
+                Ok(gone.then_some(Deleted { bytes, removed: true }))
+            }
+        }
     }
 
     /// Deletes all objects that are selected; answers them as they were.

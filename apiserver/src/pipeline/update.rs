@@ -12,6 +12,7 @@ use super::body::{self, Body, Decoded};
 use super::create::to_bytes;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
+use super::riders::Riders;
 use super::settle::{reserve, settle};
 use super::versions;
 use crate::deletion;
@@ -176,7 +177,7 @@ impl Api {
                 return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
             }
             let deed = Deed::new(rewrite.verb, rewrite.through, options);
-            let done = self.store_change(caller, target, &record, &new, deed).await?;
+            let done = self.store_change(caller, target, &record, &new, deed, Riders::none()).await?;
             match done {
                 Some(bytes) => return Ok(Written { bytes, changed: true, created: false, warnings }),
                 None if named => return Err(stale(target)),
@@ -187,7 +188,7 @@ impl Api {
     }
 
     /// Writes a changed object over its record, or removes it where nothing holds it any more. `None`: it was changed
-    /// by another write.
+    /// by another write, or what rides with it was.
     pub async fn store_change(
         &self,
         caller: &Caller,
@@ -195,6 +196,7 @@ impl Api {
         record: &Record,
         new: &Value,
         deed: Deed<'_>,
+        riders: Riders,
     ) -> Outcome<Option<bytes::Bytes>> {
         let key = record.key.clone();
         let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).cause(deed.cause(caller));
@@ -204,7 +206,7 @@ impl Api {
             Some(_) => Some(self.load(&target.served, record).await?),
             None => None,
         };
-        let txn = reserve(target, txn, old.as_ref(), (!due).then_some(new));
+        let txn = riders.board(reserve(target, txn, old.as_ref(), (!due).then_some(new)));
         let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
         self.followed(target, committed.revision).await;
         if due {

@@ -9,7 +9,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use strata_model::resource::Verb;
 use strata_model::status::{Reason, Status};
 
@@ -23,12 +23,11 @@ use crate::deletion::{Options, Propagation};
 use crate::pipeline::body::{self, Body, Media};
 use crate::pipeline::request::{Caller, FieldValidation, Target, WriteOptions, Written};
 use crate::projection::{self, TableForm};
-use crate::refusal::{self, Outcome, bad_request, invalid_options, method_not_allowed, no_such_place};
+use crate::refusal::{self, Outcome, bad_request, method_not_allowed, no_such_place};
 use crate::storage;
 use crate::telemetry::Held;
 use crate::types::catalogue::Served;
-use crate::value::{at, flag, int, text};
-use strata_model::field::{FieldError, FieldPath};
+use crate::value::text;
 
 /// Most bytes of a body that is too large that are read only to be thrown away.
 const MAX_DRAINED: usize = 16 * 1024 * 1024;
@@ -291,7 +290,7 @@ fn from_query(query: &Query) -> Outcome<Options> {
     let orphan = query.get("orphanDependents").map(|_| query.flag("orphanDependents"));
     Ok(Options {
         grace_seconds: query.number("gracePeriodSeconds")?,
-        propagation: either(propagation, orphan)?,
+        propagation: Propagation::either(propagation, orphan)?,
         ..Options::default()
     })
 }
@@ -307,34 +306,7 @@ fn from_body(asked: &Asked<'_>) -> Outcome<Options> {
     if !value.is_object() {
         return Err(bad_request("the body is not a JSON object"));
     }
-    let dry_run = at(&value, &["dryRun"]).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if let Some(other) = dry_run.iter().find(|d| d.as_str() != Some("All")) {
-        let fault = FieldError::not_supported(FieldPath::new("dryRun"), other, &["All"]);
-        return Err(invalid_options("DeleteOptions", &[fault]));
-    }
-    let orphan = at(&value, &["orphanDependents"]).map(|_| flag(&value, &["orphanDependents"]));
-    Ok(Options {
-        grace_seconds: int(&value, &["gracePeriodSeconds"]),
-        propagation: either(Propagation::parse(text(&value, &["propagationPolicy"]))?, orphan)?,
-        uid: text(&value, &["preconditions", "uid"]).to_owned(),
-        resource_version: text(&value, &["preconditions", "resourceVersion"]).to_owned(),
-        dry_run: !dry_run.is_empty(),
-        cause: String::new(),
-    })
-}
-
-/// The policy, from its new or its old option.
-fn either(propagation: Option<Propagation>, orphan: Option<bool>) -> Outcome<Option<Propagation>> {
-    match (propagation, orphan) {
-        (Some(_), Some(_)) => {
-            let detail = "orphanDependents and deletionPropagation cannot be both set";
-            let fault = FieldError::invalid(FieldPath::new("propagationPolicy"), "", detail);
-            Err(invalid_options("DeleteOptions", &[fault]))
-        }
-        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
-        (None, Some(false)) => Ok(Some(Propagation::Background)),
-        (propagation, None) => Ok(propagation),
-    }
+    Options::of(&value)
 }
 
 /// Reads a body up to the limit. What is too large is read to its end all the same, within a bound, so that the client

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 8] = [
+const CONTROLLERS: [(&str, &str, &str); 9] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
     ("apps", "StatefulSet", "statefulset"),
@@ -14,6 +14,7 @@ const CONTROLLERS: [(&str, &str, &str); 8] = [
     ("", "ReplicationController", "replicationcontroller"),
     ("batch", "Job", "job"),
     ("batch", "CronJob", "cronjob"),
+    ("policy", "PodDisruptionBudget", "disruption"),
     ("", "Namespace", "namespace"),
 ];
 

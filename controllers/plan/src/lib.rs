@@ -20,6 +20,7 @@ pub mod placement;
 pub mod daemonset;
 pub mod scheduler;
 pub mod nodelifecycle;
+pub mod disruption;
 pub mod namespace;
 pub mod serviceaccount;
 pub mod job;

@@ -16,6 +16,7 @@ use strata_plan::controller::Controller;
 use strata_plan::cronjob::CronJobs;
 use strata_plan::daemonset::DaemonSets;
 use strata_plan::deployment::Deployments;
+use strata_plan::disruption::Disruptions;
 use strata_plan::garbage::Garbage;
 use strata_plan::job::Jobs;
 use strata_plan::namespace::Namespaces;
@@ -80,11 +81,13 @@ pub enum Name {
     Job,
     /// Makes Jobs by schedules.
     CronJob,
+    /// Counts what disruption budgets allow.
+    Disruption,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -98,6 +101,7 @@ impl Name {
         Self::ReplicationController,
         Self::Job,
         Self::CronJob,
+        Self::Disruption,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -113,7 +117,8 @@ impl Name {
             | Self::DaemonSet
             | Self::ReplicationController
             | Self::Job
-            | Self::CronJob => TOGETHER,
+            | Self::CronJob
+            | Self::Disruption => TOGETHER,
         }
     }
 
@@ -133,6 +138,7 @@ impl Name {
             Self::ReplicationController => "replicationcontroller",
             Self::Job => "job",
             Self::CronJob => "cronjob",
+            Self::Disruption => "disruption",
         }
     }
 }
@@ -177,6 +183,7 @@ pub async fn run(
         }
         Name::Job => run::controller(Jobs, client, options, shutdown).await,
         Name::CronJob => run::controller(CronJobs, client, options, shutdown).await,
+        Name::Disruption => run::controller(Disruptions, client, options, shutdown).await,
         Name::ServiceAccount => run::controller(ServiceAccounts, client, options, shutdown).await,
         Name::RootCertificates => match settings.root_ca {
             Some(authority) => {

@@ -1,7 +1,9 @@
 //! The core group, and `events.k8s.io`, which is another form of a part of it.
 
 use super::super::{GET_ONLY, NO_COLLECTION, READ_WRITE, ResourceType, UPDATE_ONLY};
-use super::describe::{ALL_CATEGORY, BINDING, CLUSTER, PLAIN, SCALE, STATUS, Traits, describe, part, text};
+use super::describe::{
+    ALL_CATEGORY, BINDING, CLUSTER, EVICTION, PLAIN, SCALE, STATUS, Traits, describe, part, text,
+};
 
 /// `v1` ConfigMap.
 pub static CONFIG_MAP: ResourceType = describe(
@@ -80,7 +82,9 @@ pub static POD: ResourceType = describe(
     Traits {
         short_names: const { &[text("po")] },
         categories: ALL_CATEGORY,
-        subresources: const { &[BINDING, part("ephemeralcontainers", READ_WRITE), part("log", GET_ONLY), STATUS] },
+        subresources: const {
+            &[BINDING, part("ephemeralcontainers", READ_WRITE), EVICTION, part("log", GET_ONLY), STATUS]
+        },
         ..PLAIN
     },
 );

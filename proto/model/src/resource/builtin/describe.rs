@@ -30,6 +30,8 @@ pub(super) const STATUS: Subresource = part("status", READ_WRITE);
 pub(super) const SCALE: Subresource = part_as("scale", READ_WRITE, ("autoscaling", "v1", "Scale"));
 /// The subresource `binding` of pods.
 pub(super) const BINDING: Subresource = part_as("binding", CREATE_ONLY, ("", "v1", "Binding"));
+/// The subresource `eviction` of pods.
+pub(super) const EVICTION: Subresource = part_as("eviction", CREATE_ONLY, ("policy", "v1", "Eviction"));
 
 /// What is in `kubectl get all`.
 pub(super) const ALL_CATEGORY: &[Text] = &[text("all")];
