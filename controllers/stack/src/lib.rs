@@ -1,4 +1,5 @@
 //! The controllers as processes: one module per process, each a thin shell around a plan.
 
+pub mod application;
 pub mod node;
 pub mod process;

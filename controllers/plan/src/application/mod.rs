@@ -4,6 +4,20 @@
 
 pub mod types;
 pub mod spec;
+pub mod operation;
 pub mod project;
 pub mod set;
+pub mod definition;
 pub mod rendered;
+pub mod health;
+pub mod status;
+pub mod identity;
+pub mod desired;
+pub mod ignore;
+pub mod difference;
+pub mod order;
+pub mod retry;
+pub mod compare;
+pub mod sync;
+pub mod permit;
+pub mod decide;

@@ -85,6 +85,7 @@ pub struct SyncWindow {
     /// Zone of the schedule; UTC where empty.
     pub time_zone: String,
     /// All three lists must match, not one of them.
+    #[serde(rename = "andOperator")]
     pub use_and_operator: bool,
     /// For people.
     pub description: String,

@@ -5,7 +5,7 @@
 //! * of instants that were missed only the latest is made up for, and none where the deadline has passed;
 //! * clocks may jump: a run is looked for between the last one and now, never counted in timers.
 
-mod schedule;
+pub mod schedule;
 #[cfg(test)]
 mod tests;
 
