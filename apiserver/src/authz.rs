@@ -93,6 +93,7 @@ const REPLICATION: &str = "system:controller:replicationcontroller";
 const JOB: &str = "system:controller:job";
 const CRON_JOB: &str = "system:controller:cronjob";
 const DISRUPTION: &str = "system:controller:disruption";
+const RESOURCE_QUOTA: &str = "system:controller:resourcequota";
 const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
 const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
@@ -168,6 +169,8 @@ static RULES: &[Rule] = &[
     user(DISRUPTION, READ, &["poddisruptionbudgets", "pods", "replicasets", "deployments", "statefulsets"]),
     user(DISRUPTION, READ, &["replicationcontrollers"]),
     user(DISRUPTION, STATUS, &["poddisruptionbudgets/status"]),
+    user(RESOURCE_QUOTA, READ, &["*"]),
+    user(RESOURCE_QUOTA, STATUS, &["resourcequotas/status"]),
     user(SERVICE_ACCOUNT, READ, &["namespaces"]),
     user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
     user(ROOT_CA, READ, &["namespaces"]),

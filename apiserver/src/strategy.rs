@@ -93,6 +93,12 @@ pub fn check_namespace(body: &mut Value, namespace: &str) -> Outcome<()> {
 
 /// Makes a new object of a body: names it, fills it, checks it.
 pub fn create(served: &Served, body: &mut Value, namespace: &str, moment: &Moment) -> Outcome<()> {
+    draft(served, body, namespace, moment)?;
+    check_new(served, body)
+}
+
+/// Names and fills a new object. A second time, with the same moment, changes only what follows from changes meanwhile.
+pub fn draft(served: &Served, body: &mut Value, namespace: &str, moment: &Moment) -> Outcome<()> {
     check_type(served, body)?;
     check_namespace(body, namespace)?;
     if !text(body, &["metadata", "resourceVersion"]).is_empty() {
@@ -120,6 +126,11 @@ pub fn create(served: &Served, body: &mut Value, namespace: &str, moment: &Momen
     {
         object(body).insert("status".to_owned(), status);
     }
+    Ok(())
+}
+
+/// Checks a new object.
+pub fn check_new(served: &Served, body: &Value) -> Outcome<()> {
     let mut faults = Vec::new();
     check_name(served, body, &mut faults);
     meta::validate(body, &mut faults);
@@ -166,6 +177,12 @@ fn finish(served: &Served, body: &Value, faults: &[FieldError]) -> Outcome<()> {
 
 /// Turns what a client wants an object to be into what it becomes, given what it is.
 pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outcome<()> {
+    redraft(served, new, old, part)?;
+    check_changed(served, new, old, part)
+}
+
+/// Fills a changed object, and takes of it only what this kind of write may change.
+pub fn redraft(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outcome<()> {
     check_type(served, new)?;
     check_identity(served, new, old)?;
     keep_metadata(new, old);
@@ -206,6 +223,11 @@ pub fn update(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outc
             );
         }
     }
+    Ok(())
+}
+
+/// Counts the generation of a changed object, and checks it.
+pub fn check_changed(served: &Served, new: &mut Value, old: &Value, part: Part) -> Outcome<()> {
     count_generation(served, new, old);
     tidy(child(new, "metadata"));
     let mut faults = Vec::new();

@@ -17,6 +17,7 @@ use strata_store::store::Store;
 use strata_store::txn::{Committed, Condition, Txn};
 use tokio::sync::watch;
 
+use super::followed::Followed;
 use super::leaving::Leaving;
 use super::nodes::Nodes;
 use super::request::{Caller, Target};
@@ -44,6 +45,8 @@ pub struct Api {
     pub leaving: watch::Sender<Vec<Leaving>>,
     /// How nodes are reached.
     pub nodes: Nodes,
+    /// What configures admission.
+    pub admission: Followed,
     /// Where writes wait that change the same record.
     pub turns: Turns,
 }
@@ -53,7 +56,15 @@ impl Api {
     pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes) -> Self {
         let catalogue = ArcSwap::from_pointee(catalogue);
         let (followed, leaving) = (watch::Sender::new(Revision::ZERO), watch::Sender::new(Vec::new()));
-        Self { store, catalogue, followed, leaving, nodes, turns: Turns::default() }
+        Self {
+            store,
+            catalogue,
+            followed,
+            leaving,
+            nodes,
+            admission: Followed::default(),
+            turns: Turns::default(),
+        }
     }
 
     /// What is served now.

@@ -6,19 +6,32 @@ use bytes::Bytes;
 use serde_json::Value;
 use strata_model::resource::Verb;
 use strata_model::status::{Reason, Status};
+use strata_store::key::Key;
+use strata_store::snapshot::Snapshot;
 use strata_store::txn::{Condition, Txn};
 
+use super::admit::Step;
 use super::api::{Api, MAX_ATTEMPTS};
 use super::body::{self, Body, Decoded, Wanted};
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::settle::{reserve, settle};
+use crate::admission::operation::Operation;
 use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about, bad_request};
 use crate::storage;
-use crate::strategy;
+use crate::strategy::{self, Part};
 use crate::types::review::Review;
 use crate::value::text;
+
+/// A new object that may be stored.
+struct Composed {
+    object: Value,
+    /// What must hold of its namespace.
+    open: Option<(Key, Condition)>,
+    /// Sentences for the user.
+    warnings: Vec<String>,
+}
 
 impl Api {
     /// Creates an object, or acts through a subresource.
@@ -60,32 +73,27 @@ impl Api {
         }
         let generated = text(&value, &["metadata", "name"]).is_empty();
         for _ in 0..MAX_ATTEMPTS {
-            let mut object = value.clone();
-            let moment = self.moment();
-            strategy::create(&target.served, &mut object, &target.namespace, &moment)?;
-            match managers {
-                Some(managers) => managers.clone().put(&mut object),
-                None => Ownership::of(caller, target, "", options, moment.now).create(&mut object),
-            }
-            let name = text(&object, &["metadata", "name"]).to_owned();
-            target.admit_object(caller, Verb::Create.as_str(), &name, &object)?;
             let snapshot = self.latest().await?;
-            let open = self.namespace_open(&snapshot, target, &name)?;
+            let step = Step {
+                caller,
+                target,
+                operation: Operation::Create,
+                through: "",
+                old: None,
+                dry_run: options.dry_run,
+            };
+            let composed = self.compose(step, (&value, managers), options, &snapshot).await?;
+            let Some(Composed { object, open, warnings: also }) = composed else { continue };
+            let name = text(&object, &["metadata", "name"]).to_owned();
             let key = storage::key(&target.served.resource.id, &target.namespace, &name);
-            let taken = snapshot.get(&key).is_some();
-            if taken && !generated {
-                return Err(exists(target, &name));
-            }
-            if taken {
-                continue;
-            }
-            settle(caller, target, &snapshot, &mut object, None)?;
             let mut warnings = told.clone();
-            warnings.extend((target.served.rules.warnings)(&object));
-            warnings.extend(target.served.notice().map(str::to_owned));
+            warnings.extend(also);
+            let charged = self.charge(target, &object, None).await?;
             if options.dry_run {
                 return Ok(Written { bytes: dry(&object)?, changed: true, created: true, warnings });
             }
+            let mut riders = self.needed(&snapshot, target, &object)?;
+            riders.join(charged.riders);
             let mut txn = Txn::new().when(key.clone(), Condition::Absent);
             if let Some((namespace, condition)) = open {
                 txn = txn.when(namespace, condition);
@@ -93,7 +101,7 @@ impl Api {
             let deed = Deed::new("create", "", options);
             let txn =
                 txn.put(key.clone(), self.save(&target.served, &object).await?).cause(deed.cause(caller));
-            let txn = reserve(target, txn, None, Some(&object));
+            let txn = riders.board(reserve(target, txn, None, Some(&object)));
             match self.commit_for(caller, txn).await? {
                 Ok(committed) => {
                     let stored = committed.records.into_iter().flatten().next();
@@ -107,11 +115,47 @@ impl Api {
                 Err(lost) if lost.key == key && !generated => {
                     return Err(exists(target, &name));
                 }
-                // The namespace changed, or a generated name or what was to be reserved was taken: decide anew.
+                // The namespace or a quota changed, or a generated name or what was to be reserved was taken: decide
+                // anew.
                 Err(_) => {}
             }
         }
         Err(refusal::timeout("the object could not be created while others changed its namespace; try again"))
+    }
+
+    /// Makes the object of a body: filled, changed by admission, checked, settled and let through. `None`: the name that
+    /// was generated is taken.
+    async fn compose(
+        &self,
+        step: Step<'_>,
+        (value, managers): (&Value, Option<&Managed>),
+        options: &WriteOptions,
+        snapshot: &Snapshot,
+    ) -> Outcome<Option<Composed>> {
+        let Step { caller, target, .. } = step;
+        let (mut object, moment) = (value.clone(), self.moment());
+        strategy::draft(&target.served, &mut object, &target.namespace, &moment)?;
+        let open = self.namespace_open(snapshot, target, text(&object, &["metadata", "name"]))?;
+        if self.mutate(step, &mut object).await? {
+            strategy::draft(&target.served, &mut object, &target.namespace, &moment)?;
+        }
+        strategy::check_new(&target.served, &object)?;
+        match managers {
+            Some(managers) => managers.clone().put(&mut object),
+            None => Ownership::of(caller, target, "", options, moment.now).create(&mut object),
+        }
+        let name = text(&object, &["metadata", "name"]);
+        target.admit_object(caller, Verb::Create.as_str(), name, &object)?;
+        if snapshot.get(&storage::key(&target.served.resource.id, &target.namespace, name)).is_some() {
+            let generated = text(value, &["metadata", "name"]).is_empty();
+            return if generated { Ok(None) } else { Err(exists(target, name)) };
+        }
+        settle(caller, target, snapshot, &mut object, None)?;
+        self.recount(snapshot, target, &mut object, Part::Main);
+        let mut warnings = self.judge(step, Some(&object)).await?;
+        warnings.extend((target.served.rules.warnings)(&object));
+        warnings.extend(target.served.notice().map(str::to_owned));
+        Ok(Some(Composed { object, open, warnings }))
     }
 
     /// Answers a review; nothing is stored.

@@ -238,8 +238,10 @@ impl Api {
         }
     }
 
-    /// Waits until this server serves what a definition says that was just written; for all other types, not at all.
+    /// Waits until this server goes by what was just written: serves what a definition says, and admits by what
+    /// configures admission; for all other types, not at all.
     pub async fn followed(&self, target: &Target, revision: Revision) {
+        self.admission.reached(&target.served.resource.id, revision).await;
         if target.served.resource.id != builtin::CUSTOM_RESOURCE_DEFINITION.id {
             return;
         }

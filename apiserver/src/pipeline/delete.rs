@@ -95,8 +95,11 @@ impl Api {
                 let key = record.key.clone();
                 let txn = Txn::new().when(key.clone(), Condition::At(record.modified)).delete(key);
                 let txn = riders.board(reserve(target, txn, Some(old), None)).cause(deed.cause(caller));
-                let gone = options.dry_run || self.commit_for(caller, txn).await?.is_ok();
-                Ok(gone.then_some(Deleted { bytes, removed: true }))
+                if !options.dry_run {
+                    let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
+                    self.admission.reached(&target.served.resource.id, committed.revision).await;
+                }
+                Ok(Some(Deleted { bytes, removed: true }))
             }
         }
     }

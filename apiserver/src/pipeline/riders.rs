@@ -27,6 +27,12 @@ impl Riders {
         self.puts.push((key, value));
     }
 
+    /// Takes along what others want.
+    pub fn join(&mut self, others: Self) {
+        self.conditions.extend(others.conditions);
+        self.puts.extend(others.puts);
+    }
+
     /// The transaction with all of them.
     #[must_use]
     pub fn board(self, txn: Txn) -> Txn {

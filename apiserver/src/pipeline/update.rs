@@ -7,16 +7,19 @@ use strata_model::status::{Reason, Status};
 use strata_store::record::Record;
 use strata_store::txn::{Condition, Txn};
 
+use super::admit::Step;
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
+use super::charge::Charged;
 use super::create::to_bytes;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::riders::Riders;
 use super::settle::{reserve, settle};
 use super::versions;
+use crate::admission::operation::Operation;
 use crate::deletion;
-use crate::managed::entries::Managed;
+use crate::managed::entries::{Managed, Wish};
 use crate::refusal::{self, Outcome, about};
 use crate::strategy::{self, Part};
 use crate::types::meta;
@@ -160,24 +163,40 @@ impl Api {
             let record = record_of(&snapshot, target)?;
             let old = self.load(&target.served, &record).await?;
             target.admit_object(caller, rewrite.verb, &target.name, &old)?;
-            let settles = rewrite.part == Part::Main && target.served.rules.settle.is_some();
-            let before = settles.then(|| old.clone());
             let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
+            let mut draft = draft(target, rewrite, &ownership, options.force, &old)?;
+            let step = Step {
+                caller,
+                target,
+                operation: Operation::Update,
+                through: rewrite.through,
+                old: Some(&old),
+                dry_run: options.dry_run,
+            };
+            if self.mutate(step, &mut draft.new).await? {
+                strategy::redraft(&target.served, &mut draft.new, &draft.old, rewrite.part)?;
+            }
             let Decision { mut new, changed, named, mut warnings } =
-                decide(target, rewrite, &ownership, options.force, old)?;
+                decide(target, rewrite, &ownership, draft)?;
+            warnings.extend(self.judge(step, Some(&new)).await?);
             warnings.extend(target.served.notice().map(str::to_owned));
             if !changed && !versions::is_outdated(&target.served, &record) {
                 let bytes = self.load_bytes(&target.served, &record).await?;
                 return Ok(Written { bytes, changed: false, created: false, warnings });
             }
-            if settles {
-                settle(caller, target, &snapshot, &mut new, before.as_ref())?;
+            if rewrite.part == Part::Main {
+                settle(caller, target, &snapshot, &mut new, Some(&old))?;
             }
+            self.recount(&snapshot, target, &mut new, rewrite.part);
+            let charged = match rewrite.part {
+                Part::Main => self.charge(target, &new, Some(&old)).await?,
+                _ => Charged::default(),
+            };
             if options.dry_run {
                 return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
             }
             let deed = Deed::new(rewrite.verb, rewrite.through, options);
-            let done = self.store_change(caller, target, &record, &new, deed, Riders::none()).await?;
+            let done = self.store_change(caller, target, &record, &new, deed, charged.riders).await?;
             match done {
                 Some(bytes) => return Ok(Written { bytes, changed: true, created: false, warnings }),
                 None if named => return Err(stale(target)),
@@ -223,16 +242,35 @@ impl Api {
     }
 }
 
-/// Decides a rewrite of an object.
-fn decide(
+/// A rewrite on its way: filled, and not checked yet.
+struct Draft {
+    /// The object as it shall be, without its managers.
+    new: Value,
+    /// The object as it is, without its managers.
+    old: Value,
+    /// The managers as they are.
+    managers: Managed,
+    /// The managers after an apply.
+    moved: Option<Managed>,
+    /// What the client wants of the managers.
+    wish: Wish,
+    /// Whether the client named the revision that it changes.
+    named: bool,
+    /// Sentences for the user.
+    warnings: Vec<String>,
+}
+
+/// Makes of an object what a rewrite wants.
+fn draft(
     target: &Target,
     rewrite: Rewrite<'_>,
     ownership: &Ownership<'_>,
     force: bool,
-    mut old: Value,
-) -> Outcome<Decision> {
+    old: &Value,
+) -> Outcome<Draft> {
+    let mut old = old.clone();
     let managers = Managed::take(&mut old);
-    let mut after = None;
+    let mut moved = None;
     let (mut new, warnings) = match rewrite.how {
         How::Change(change) => change(&old)?,
         How::ChangeManaged(change) => {
@@ -241,16 +279,28 @@ fn decide(
             change(&shown)?
         }
         How::Apply(config) => {
-            let mut moved = managers.clone();
-            let new = ownership.apply(target, (config, force), &old, &mut moved)?;
-            after = Some(moved);
+            let mut after = managers.clone();
+            let new = ownership.apply(target, (config, force), &old, &mut after)?;
+            moved = Some(after);
             (new, Vec::new())
         }
     };
     let wish = Managed::wish(&mut new);
     let named = check_revision(target, &new, &old)?;
-    strategy::update(&target.served, &mut new, &old, rewrite.part)?;
-    let after = match after {
+    strategy::redraft(&target.served, &mut new, &old, rewrite.part)?;
+    Ok(Draft { new, old, managers, moved, wish, named, warnings })
+}
+
+/// Decides a rewrite of an object.
+fn decide(
+    target: &Target,
+    rewrite: Rewrite<'_>,
+    ownership: &Ownership<'_>,
+    draft: Draft,
+) -> Outcome<Decision> {
+    let Draft { mut new, old, managers, moved, wish, named, warnings } = draft;
+    strategy::check_changed(&target.served, &mut new, &old, rewrite.part)?;
+    let after = match moved {
         Some(moved) => (new != old || !moved.owns_same(&managers)).then_some(moved),
         None => ownership.update(managers, wish, &old, &new),
     };

@@ -134,7 +134,10 @@ impl Server {
         upkeep.spawn(async move { api.follow_definitions().await });
         let api = Arc::clone(&gate.api);
         upkeep.spawn(async move { api.clean_up_definitions().await });
+        let api = Arc::clone(&gate.api);
+        upkeep.spawn(async move { api.admission.follow(&api.store).await });
         gate.api.all_followed().await;
+        gate.api.admission.begun().await;
         let serving = connections::serve(listener, tls, site, &gate.telemetry, end.subscribe());
         tokio::pin!(serving, shutdown);
         let outcome = tokio::select! {

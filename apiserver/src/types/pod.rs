@@ -5,7 +5,7 @@ use strata_model::field::{FieldError, FieldPath};
 use strata_model::quantity::Quantity;
 use strata_model::resource::builtin;
 
-use super::rules::{Around, Faults, Field, PLAIN, Rules, Unsettled, field, switch};
+use super::rules::{Around, Faults, Field, Need, PLAIN, Rules, Unsettled, field, switch};
 use super::{meta, pod_checks, pod_row, pod_spec};
 use crate::value::{at, child, default, flag, int, list, list_mut, object, text};
 
@@ -39,6 +39,7 @@ pub static POD: Rules = Rules {
     validate_update,
     validate_added,
     settle: Some(settle),
+    needs: Some(needs),
     warnings: meta::warn_of_dots,
     columns: pod_row::COLUMNS,
     row: pod_row::row,
@@ -64,7 +65,38 @@ fn settle(pod: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(
         let path = FieldPath::new("spec").child("ephemeralContainers");
         return Err(Unsettled::Faults(vec![FieldError::forbidden(path, "cannot be set on create")]));
     }
+    account(pod, around)?;
     priority(pod, around)
+}
+
+/// The account of pods that name none. Every namespace has it.
+const DEFAULT_ACCOUNT: &str = "default";
+
+/// A new pod needs its account, and pulls images with the secrets of that unless it has its own.
+fn account(pod: &mut Value, around: &dyn Around) -> Result<(), Unsettled> {
+    let name = text(pod, &["spec", "serviceAccountName"]).to_owned();
+    let namespace = text(pod, &["metadata", "namespace"]).to_owned();
+    match around.get(&builtin::SERVICE_ACCOUNT.id, &namespace, &name) {
+        Some(mut account) => {
+            let own = !list(pod, &["spec", "imagePullSecrets"]).is_empty();
+            let secrets = object(&mut account).remove("imagePullSecrets");
+            let secrets = secrets.filter(|s| s.as_array().is_some_and(|s| !s.is_empty()));
+            if let Some(secrets) = secrets.filter(|_| !own) {
+                child(pod, "spec").insert("imagePullSecrets".to_owned(), secrets);
+            }
+            Ok(())
+        }
+        None if name == DEFAULT_ACCOUNT => Ok(()),
+        None => Err(Unsettled::Forbidden(format!(
+            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+        ))),
+    }
+}
+
+fn needs(pod: &Value) -> Vec<Need> {
+    let name = text(pod, &["spec", "serviceAccountName"]).to_owned();
+    let made = name == DEFAULT_ACCOUNT;
+    vec![Need { id: &builtin::SERVICE_ACCOUNT.id, name, made }]
 }
 
 /// A new pod gets the priority of its class, or of the default class.

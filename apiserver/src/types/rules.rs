@@ -106,6 +106,16 @@ pub enum Unsettled {
     Forbidden(String),
 }
 
+/// An object that another one needs beside itself in its namespace.
+pub struct Need {
+    /// Its type.
+    pub id: &'static GroupResource,
+    /// Its name.
+    pub name: String,
+    /// Whether it is one that every namespace has: it is made where it is missing.
+    pub made: bool,
+}
+
 /// Settles an object, given (on an update) what it was.
 pub type Settle = fn(&mut Value, Option<&Value>, &dyn Around) -> Result<(), Unsettled>;
 
@@ -132,6 +142,8 @@ pub struct Rules {
     pub settle: Option<Settle>,
     /// Names that only one object may hold at a time, and that this one holds.
     pub reserves: Option<fn(&Value) -> Vec<String>>,
+    /// What a new object needs in its namespace.
+    pub needs: Option<fn(&Value) -> Vec<Need>>,
     /// Sentences that the writer should see though the object is fine.
     pub warnings: fn(&Value) -> Vec<String>,
     /// Columns of the Table.
@@ -190,6 +202,7 @@ pub const PLAIN: Rules = Rules {
     validate_status: |_, _| {},
     settle: None,
     reserves: None,
+    needs: None,
     warnings: |_| Vec::new(),
     columns: &[NAME, AGE],
     row: |_, _| Vec::new(),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 9] = [
+const CONTROLLERS: [(&str, &str, &str); 10] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
     ("apps", "StatefulSet", "statefulset"),
@@ -15,6 +15,7 @@ const CONTROLLERS: [(&str, &str, &str); 9] = [
     ("batch", "Job", "job"),
     ("batch", "CronJob", "cronjob"),
     ("policy", "PodDisruptionBudget", "disruption"),
+    ("", "ResourceQuota", "resourcequota"),
     ("", "Namespace", "namespace"),
 ];
 

@@ -21,6 +21,7 @@ pub mod daemonset;
 pub mod scheduler;
 pub mod nodelifecycle;
 pub mod disruption;
+pub mod resourcequota;
 pub mod namespace;
 pub mod serviceaccount;
 pub mod job;

@@ -22,6 +22,7 @@ use strata_plan::job::Jobs;
 use strata_plan::namespace::Namespaces;
 use strata_plan::nodelifecycle::{self, NodeLifecycle};
 use strata_plan::replicaset::{ReplicaSets, ReplicationControllers};
+use strata_plan::resourcequota::ResourceQuotas;
 use strata_plan::scheduler::Scheduler;
 use strata_plan::serviceaccount::{RootCertificates, ServiceAccounts};
 use strata_plan::statefulset::StatefulSets;
@@ -83,11 +84,13 @@ pub enum Name {
     CronJob,
     /// Counts what disruption budgets allow.
     Disruption,
+    /// Counts what quotas bound.
+    ResourceQuota,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -102,6 +105,7 @@ impl Name {
         Self::Job,
         Self::CronJob,
         Self::Disruption,
+        Self::ResourceQuota,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -118,7 +122,8 @@ impl Name {
             | Self::ReplicationController
             | Self::Job
             | Self::CronJob
-            | Self::Disruption => TOGETHER,
+            | Self::Disruption
+            | Self::ResourceQuota => TOGETHER,
         }
     }
 
@@ -139,6 +144,7 @@ impl Name {
             Self::Job => "job",
             Self::CronJob => "cronjob",
             Self::Disruption => "disruption",
+            Self::ResourceQuota => "resourcequota",
         }
     }
 }
@@ -184,6 +190,7 @@ pub async fn run(
         Name::Job => run::controller(Jobs, client, options, shutdown).await,
         Name::CronJob => run::controller(CronJobs, client, options, shutdown).await,
         Name::Disruption => run::controller(Disruptions, client, options, shutdown).await,
+        Name::ResourceQuota => every_type(ResourceQuotas::new, client, options, shutdown).await,
         Name::ServiceAccount => run::controller(ServiceAccounts, client, options, shutdown).await,
         Name::RootCertificates => match settings.root_ca {
             Some(authority) => {

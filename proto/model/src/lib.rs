@@ -13,6 +13,8 @@ pub mod merge;
 pub mod names;
 pub mod object;
 pub mod quantity;
+pub mod amounts;
 pub mod resource;
+pub mod quota;
 pub mod selector;
 pub mod status;
