@@ -94,6 +94,9 @@ const JOB: &str = "system:controller:job";
 const CRON_JOB: &str = "system:controller:cronjob";
 const DISRUPTION: &str = "system:controller:disruption";
 const RESOURCE_QUOTA: &str = "system:controller:resourcequota";
+const ENDPOINT_SLICE: &str = "system:controller:endpointslice";
+const ENDPOINTS: &str = "system:controller:endpoints";
+const MIRRORING: &str = "system:controller:endpointslicemirroring";
 const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
 const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
@@ -171,6 +174,12 @@ static RULES: &[Rule] = &[
     user(DISRUPTION, STATUS, &["poddisruptionbudgets/status"]),
     user(RESOURCE_QUOTA, READ, &["*"]),
     user(RESOURCE_QUOTA, STATUS, &["resourcequotas/status"]),
+    user(ENDPOINT_SLICE, READ, &["services", "pods"]),
+    user(ENDPOINT_SLICE, WRITE, &["endpointslices"]),
+    user(ENDPOINTS, READ, &["services", "pods"]),
+    user(ENDPOINTS, WRITE, &["endpoints"]),
+    user(MIRRORING, READ, &["services", "endpoints"]),
+    user(MIRRORING, WRITE, &["endpointslices"]),
     user(SERVICE_ACCOUNT, READ, &["namespaces"]),
     user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
     user(ROOT_CA, READ, &["namespaces"]),

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use strata_model::addresses;
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::names;
 
@@ -90,9 +91,11 @@ fn ip(address: &str, path: FieldPath, faults: &mut Faults) {
         std::net::IpAddr::V4(v4) => v4.is_link_local(),
         std::net::IpAddr::V6(v6) => v6.is_unicast_link_local(),
     };
+    // Pods have addresses of this machine, beside its own.
+    let pod = matches!(parsed, std::net::IpAddr::V4(v4) if addresses::is_of_pods(v4));
     let cases = [
         (parsed.is_unspecified(), format!("may not be unspecified ({address})")),
-        (parsed.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()),
+        (parsed.is_loopback() && !pod, "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()),
         (local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned()),
         (parsed.is_multicast(), "may not be in the multicast range (224.0.0.0/4, ff00::/8)".to_owned()),
     ];

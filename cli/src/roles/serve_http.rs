@@ -30,7 +30,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Args)]
 pub struct ServeHttpArgs {
     /// The address to listen at.
-    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, env = "POD_IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
     /// The port; 0 takes a free one.
     #[arg(long, default_value_t = 0)]

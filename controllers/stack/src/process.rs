@@ -17,6 +17,7 @@ use strata_plan::cronjob::CronJobs;
 use strata_plan::daemonset::DaemonSets;
 use strata_plan::deployment::Deployments;
 use strata_plan::disruption::Disruptions;
+use strata_plan::endpoints::{EndpointSlices, EndpointsObjects, Mirrors};
 use strata_plan::garbage::Garbage;
 use strata_plan::job::Jobs;
 use strata_plan::namespace::Namespaces;
@@ -86,11 +87,17 @@ pub enum Name {
     Disruption,
     /// Counts what quotas bound.
     ResourceQuota,
+    /// Writes down where services lead, in slices.
+    EndpointSlice,
+    /// The same in one object a service.
+    Endpoints,
+    /// Shows endpoints that people write as slices.
+    EndpointSliceMirroring,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -106,6 +113,9 @@ impl Name {
         Self::CronJob,
         Self::Disruption,
         Self::ResourceQuota,
+        Self::EndpointSlice,
+        Self::Endpoints,
+        Self::EndpointSliceMirroring,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
@@ -123,7 +133,10 @@ impl Name {
             | Self::Job
             | Self::CronJob
             | Self::Disruption
-            | Self::ResourceQuota => TOGETHER,
+            | Self::ResourceQuota
+            | Self::EndpointSlice
+            | Self::Endpoints
+            | Self::EndpointSliceMirroring => TOGETHER,
         }
     }
 
@@ -145,6 +158,9 @@ impl Name {
             Self::CronJob => "cronjob",
             Self::Disruption => "disruption",
             Self::ResourceQuota => "resourcequota",
+            Self::EndpointSlice => "endpointslice",
+            Self::Endpoints => "endpoints",
+            Self::EndpointSliceMirroring => "endpointslicemirroring",
         }
     }
 }
@@ -191,6 +207,9 @@ pub async fn run(
         Name::CronJob => run::controller(CronJobs, client, options, shutdown).await,
         Name::Disruption => run::controller(Disruptions, client, options, shutdown).await,
         Name::ResourceQuota => every_type(ResourceQuotas::new, client, options, shutdown).await,
+        Name::EndpointSlice => run::controller(EndpointSlices, client, options, shutdown).await,
+        Name::Endpoints => run::controller(EndpointsObjects, client, options, shutdown).await,
+        Name::EndpointSliceMirroring => run::controller(Mirrors, client, options, shutdown).await,
         Name::ServiceAccount => run::controller(ServiceAccounts, client, options, shutdown).await,
         Name::RootCertificates => match settings.root_ca {
             Some(authority) => {

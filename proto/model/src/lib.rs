@@ -3,6 +3,7 @@
 //! Modules are listed in reading order; each imports only from those above it. Nothing here knows of
 //! transport, storage, time of day or randomness.
 
+pub mod addresses;
 pub mod age;
 pub mod condition;
 pub mod readiness;

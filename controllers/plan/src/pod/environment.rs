@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, EnvVarSource, Pod};
 
-use super::observed::{ContainerKey, Launch, NodeFacts};
+use super::observed::{ContainerKey, Launch, NodeFacts, address};
 
 /// Where the API server puts a pod's own token; not mounted by runtimes without volumes, and not missed.
 const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -236,7 +236,7 @@ fn field_value(path: &str, pod: &Pod, node: &NodeFacts) -> Result<String, Held> 
         "spec.nodeName" => spec.map(|spec| text(&spec.node_name)).unwrap_or_default(),
         "spec.serviceAccountName" => spec.map(|spec| text(&spec.service_account_name)).unwrap_or_default(),
         "status.hostIP" | "status.hostIPs" => node.host_ip.clone(),
-        "status.podIP" | "status.podIPs" => node.pod_ip.clone(),
+        "status.podIP" | "status.podIPs" => address(pod, &node.host_ip),
         _ => return element_value(path, pod),
     })
 }

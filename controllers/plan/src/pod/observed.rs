@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
+use strata_model::addresses;
 
 /// The longest name part that is accepted from a pod (the limit of a DNS subdomain).
 const MAX_PART: usize = 253;
@@ -191,15 +193,21 @@ pub struct Launch {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a node's runtime can do, and where its pods are.
+/// The address of a pod: its own, or its node's where it is on the network of its host.
+pub fn address(pod: &Pod, host_ip: &str) -> String {
+    match pod.spec.as_ref().and_then(|spec| spec.host_network) {
+        Some(true) => host_ip.to_owned(),
+        _ => addresses::of_pod(pod.metadata.uid.as_deref().unwrap_or_default()).to_string(),
+    }
+}
+
+/// What a node's runtime can do, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
     /// The runtime's name, with which container and image ids begin.
     pub runtime: String,
     /// The node's address.
     pub host_ip: String,
-    /// The address under which the node's pods are reached.
-    pub pod_ip: String,
     /// The only user that containers can run as; `None`: any may be asked for.
     pub user: Option<i64>,
     /// Whether volumes can be mounted.

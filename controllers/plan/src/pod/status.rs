@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde_json::{Map, Value, json};
 use strata_model::condition::{self, Condition, rfc3339};
 
-use super::observed::{ContainerState, Exit, NodeFacts};
+use super::observed::{ContainerState, Exit, NodeFacts, address};
 use super::restart::RestartPolicy;
 use super::verdict::{Ended, Life, Verdict};
 
@@ -104,8 +104,9 @@ pub fn build(facts: &Facts<'_>) -> Value {
     put("phase", json!(facts.phase.as_str()));
     put("hostIP", json!(facts.node.host_ip));
     put("hostIPs", json!([{"ip": facts.node.host_ip}]));
-    put("podIP", json!(facts.node.pod_ip));
-    put("podIPs", json!([{"ip": facts.node.pod_ip}]));
+    let ip = address(facts.pod, &facts.node.host_ip);
+    put("podIP", json!(ip));
+    put("podIPs", json!([{"ip": ip}]));
     if facts.old["startTime"].is_null() {
         put("startTime", json!(rfc3339(facts.now)));
     }

@@ -262,7 +262,6 @@ fn node() -> NodeFacts {
     NodeFacts {
         runtime: "process".into(),
         host_ip: "127.0.0.1".into(),
-        pod_ip: "127.0.0.1".into(),
         user: Some(0),
         mounts: false,
         hooks: false,

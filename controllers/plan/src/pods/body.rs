@@ -34,6 +34,8 @@ pub struct PodSpec {
     pub containers: Box<[Container]>,
     /// On the network of its host.
     pub host_network: Option<bool>,
+    /// Its name among those of its subdomain.
+    pub hostname: Option<Box<str>>,
     /// Those that run first.
     pub init_containers: List<Container>,
     /// Its node.
@@ -54,6 +56,8 @@ pub struct PodSpec {
     pub scheduling_gates: List<PodSchedulingGate>,
     /// How long it takes to end.
     pub termination_grace_period_seconds: Option<i64>,
+    /// The headless service under which its host name is known.
+    pub subdomain: Option<Box<str>>,
     /// Taints that it bears.
     pub tolerations: List<Toleration>,
     /// How evenly it is to be spread.

@@ -12,7 +12,6 @@ fn node() -> NodeFacts {
     NodeFacts {
         runtime: "process".into(),
         host_ip: "127.0.0.1".into(),
-        pod_ip: "127.0.0.2".into(),
         user: Some(0),
         mounts: false,
         hooks: false,
@@ -74,7 +73,7 @@ fn the_downward_api_gives_what_is_known_of_the_pod() {
         ("metadata.labels['none']", ""),
         ("metadata.labels", "app=\"web\"\ntier=\"x\""),
         ("spec.nodeName", "n1"),
-        ("status.podIP", "127.0.0.2"),
+        ("status.podIP", &strata_model::addresses::of_pod("u1").to_string()),
         ("status.hostIP", "127.0.0.1"),
     ] {
         let container = json!({"name": "c", "command": ["x"], "env": [field(path)]});

@@ -23,7 +23,7 @@ fn a_pod_is_seen_pending_creating_running_and_nothing_else() {
         assert_eq!(scene.seen[0]["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
         assert_eq!(scene.at("/qosClass"), "BestEffort");
         assert_eq!(scene.at("/startTime"), "2026-11-30T20:00:00Z");
-        assert_eq!(scene.at("/podIP"), "127.0.0.1");
+        assert_eq!(scene.at("/podIP"), strata_model::addresses::of_pod(&scene.uid).to_string());
         assert_eq!(scene.at("/containerStatuses/0/ready"), true);
         assert_eq!(scene.at("/containerStatuses/0/imageID"), "process://host");
         assert_eq!(scene.at("/containerStatuses/0/lastState"), json!({}));

@@ -52,7 +52,7 @@ impl Holder {
         let nodes: BTreeMap<String, NodeDescription> =
             nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         Self {
-            prober: Prober::new(Arc::clone(&runtime), &facts.pod_ip),
+            prober: Prober::new(Arc::clone(&runtime), &facts.host_ip),
             unregistered: Mutex::new(nodes.keys().cloned().collect()),
             runtime,
             facts,

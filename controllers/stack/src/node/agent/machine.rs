@@ -13,7 +13,7 @@ const PROCESS_PODS: u32 = 110;
 const SIMULATED_PODS: u32 = 1000;
 /// The version of the Kubernetes node contract that the agent keeps.
 const NODE_VERSION: &str = concat!("v1.33.0+strata.", env!("CARGO_PKG_VERSION"));
-/// The address of a node and of its pods: everything is on this machine.
+/// The address of a node: everything is on this machine. Pods have addresses of their own beside it.
 pub const ADDRESS: &str = "127.0.0.1";
 
 /// The machine's own name, lower-cased, as node names must be.

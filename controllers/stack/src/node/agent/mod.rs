@@ -209,7 +209,6 @@ fn open_runtime(config: &Config) -> Result<(Arc<dyn Runtime>, NodeFacts), NodeEr
     let facts = |runtime: &dyn Runtime, user: Option<i64>, real: bool| NodeFacts {
         runtime: runtime.name().to_owned(),
         host_ip: machine::ADDRESS.to_owned(),
-        pod_ip: machine::ADDRESS.to_owned(),
         user,
         mounts: !real,
         hooks: !real,

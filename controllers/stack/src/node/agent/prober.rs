@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
-use strata_plan::pod::observed::{ContainerKey, ContainerState, ObservedContainer};
+use strata_plan::pod::observed::{ContainerKey, ContainerState, ObservedContainer, address};
 use strata_plan::pod::probe::{Machine, ProbeKind};
 use strata_plan::pod::verdict::Findings;
 use tokio::task::AbortHandle;
@@ -21,7 +21,7 @@ type Place = (ContainerKey, ProbeKind);
 /// All probes of all pods.
 pub struct Prober {
     runtime: Arc<dyn Runtime>,
-    pod_ip: String,
+    host_ip: String,
     book: Arc<Mutex<Book>>,
 }
 
@@ -45,15 +45,16 @@ impl Drop for Entry {
 }
 
 impl Prober {
-    /// A prober of containers of `runtime`, reached at `pod_ip`. What is found marks pods in the runtime's changes.
-    pub fn new(runtime: Arc<dyn Runtime>, pod_ip: &str) -> Self {
-        Self { runtime, pod_ip: pod_ip.to_owned(), book: Arc::default() }
+    /// A prober of containers of `runtime`, on the node at `host_ip`. What is found marks pods in the runtime's changes.
+    pub fn new(runtime: Arc<dyn Runtime>, host_ip: &str) -> Self {
+        Self { runtime, host_ip: host_ip.to_owned(), book: Arc::default() }
     }
 
     /// Makes a state machine for each probe of each running attempt, and forgets those of attempts that are not
     /// there any more. An attempt that the pod's status knows is adopted with what the status remembers of it.
     pub fn prepare(&self, pod: &Pod, containers: &[ObservedContainer]) {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let address = address(pod, &self.host_ip);
         let mut book = self.book();
         let there: BTreeSet<&ContainerKey> = containers.iter().map(|container| &container.key).collect();
         book.probes.retain(|(key, _), _| key.pod() != uid || there.contains(key));
@@ -65,7 +66,7 @@ impl Prober {
                 let Some(probe) = kind.of(container) else { continue };
                 book.probes.entry((observed.key.clone(), kind)).or_insert_with(|| Entry {
                     machine: Machine::new(kind, probe, started_at, remembered(kind, told)),
-                    question: Question::new(probe, container, &self.pod_ip),
+                    question: Question::new(probe, container, &address),
                     task: None,
                 });
             }
