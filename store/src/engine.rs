@@ -23,6 +23,8 @@ pub(crate) mod inspect;
 pub(crate) mod archive;
 pub(crate) mod directory;
 pub(crate) mod sled;
+pub(crate) mod pace;
+pub mod crash;
 pub mod memory;
 #[cfg(feature = "etcd")]
 pub mod etcd;

@@ -88,8 +88,12 @@
 //! * History is kept by age and count, not by need: a watch that is away for longer than that starts anew. A held revision
 //!   ([`store::Store::hold`]) is kept for its reader, unless the disk is full.
 //! * Records have two revisions, created and modified; how often one was changed is not counted.
-//! * Values are stored as they are: no encryption, and compression in the checkpoint alone. A disk that lies about a sync
-//!   loses what it lied about; a bit that flips in memory is stored as it is then.
+//! * Values are stored as they are: no encryption, and compression in the checkpoint alone; a bit that flips in
+//!   memory is stored as it is then.
+//! * A disk that lies about a sync loses what it lied about. After the crash that shows it, what is missing is a run of the
+//!   newest transactions, each as a whole, or the store is refused as damaged: never is there a hole. Who saw more than is
+//!   left is told: reads and watches of its revisions answer `Future`, conditions on them fail. That holds until the line
+//!   has come to that revision again, from when on the new one cannot be told from the one that was lost.
 //! * There is one checkpoint, brought up to date in place, and not the one before it as well. What would be gained is small:
 //!   its flush is atomic (no damage in 82 measured power cuts of sled's own, nor in ours), small states are in the log
 //!   itself, and each record is checked when it is read. The price would be all of it a second time: of the 132 MiB that 38

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strata_store::config::Config;
-use strata_store::engine::memory::{Fault, Memory, Survives};
+use strata_store::engine::crash::Survives;
+use strata_store::engine::memory::{Fault, Memory};
 use strata_store::error::{Class, CommitError, EngineError, OpenError};
 use strata_store::key::KeyRange;
 use strata_store::record::Record;
@@ -109,8 +110,9 @@ async fn a_crash_at_any_step_loses_nothing_acknowledged() {
     work(&undisturbed).await;
     let steps = undisturbed.steps();
     assert!(steps > 150, "the workload takes only {steps} steps");
-    for survives in [Survives::Synced, Survives::Written, Survives::Torn] {
-        for step in 1..=steps {
+    for step in 1..=steps {
+        let kinds = [Survives::Synced, Survives::Written, Survives::Torn, Survives::Scattered(step)];
+        for survives in kinds {
             let memory = Memory::new();
             memory.crash_at(step);
             let acknowledged = work(&memory).await;

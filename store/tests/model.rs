@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use strata_store::config::Config;
-use strata_store::engine::memory::{Memory, Survives};
+use strata_store::engine::crash::Survives;
+use strata_store::engine::memory::Memory;
 use strata_store::error::{CommitError, ReadError, WatchError};
 use strata_store::key::{Key, KeyRange};
 use strata_store::revision::Revision;

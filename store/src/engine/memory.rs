@@ -6,11 +6,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::engine::checkpoint::{Checkpoint, Entry, Visit};
+use crate::engine::crash::{Coin, Content, Survives, overwrite};
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::log::locked;
+use crate::engine::pace::Pace;
 use crate::engine::segment::io_error;
 use crate::engine::{Opened, archive};
 use crate::error::{EngineError, OpenError};
@@ -24,25 +27,17 @@ pub enum Fault {
     TornWrite,
     /// A sync of a file fails and makes nothing durable.
     FailedSync,
+    /// A sync of a file says that it worked and makes nothing durable: the next one that is true does.
+    LyingSync,
     /// A write to the checkpoint fails and leaves nothing.
     FailedCheckpoint,
-}
-
-/// What of the unsynced data is there after a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survives {
-    /// Nothing: a power cut with an unlucky cache.
-    Synced,
-    /// Everything that was written: the process died, the machine did not.
-    Written,
-    /// Of each file the unsynced writes but the last, and half of that.
-    Torn,
 }
 
 /// A data set in memory, shared by its clones. One store at a time may have it open.
 #[derive(Clone, Default)]
 pub struct Memory {
     inner: Arc<Mutex<Inner>>,
+    pace: Arc<Pace>,
 }
 
 #[derive(Default)]
@@ -52,6 +47,9 @@ struct Inner {
     durable_names: BTreeMap<String, u64>,
     next_content: u64,
     checkpoint: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The checkpoint as it is on the disk, where that was lied about.
+    durable_checkpoint: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
+    lies: bool,
     faults: VecDeque<Fault>,
     room: Option<u64>,
     steps: u64,
@@ -59,15 +57,6 @@ struct Inner {
     crashed: bool,
     life: u64,
     opened: bool,
-}
-
-/// A file: what a reader sees, what a crash leaves, and the writes between.
-#[derive(Clone, Default)]
-struct Content {
-    length: u64,
-    seen: Vec<u8>,
-    durable: Vec<u8>,
-    unsynced: Vec<(u64, Vec<u8>)>,
 }
 
 impl Memory {
@@ -80,6 +69,23 @@ impl Memory {
     /// Makes the next operation of the fault's kind fail; several wait in line.
     pub fn inject(&self, fault: Fault) {
         locked(&self.inner).faults.push_back(fault);
+    }
+
+    /// Whether the disk lies from now on: it says of every sync that it worked, of files, names and checkpoint, and
+    /// keeps nothing before it is asked again as an honest disk. Only a crash shows it.
+    pub fn set_lying(&self, lies: bool) {
+        locked(&self.inner).lies = lies;
+    }
+
+    /// Makes each write and sync take so long; zero for a disk that takes no time.
+    pub fn set_slow(&self, each: Duration) {
+        self.pace.slow(each);
+    }
+
+    /// Holds every write and sync, from the next one on, until the answer is dropped: a disk that hangs.
+    pub fn stall(&self) -> Stall {
+        self.pace.hold();
+        Stall(self.pace.clone())
     }
 
     /// Limits the bytes that all files together may have; `None` for no limit.
@@ -118,25 +124,21 @@ impl Memory {
         inner.life += 1;
         (inner.crash_at, inner.crashed, inner.opened) = (None, false, false);
         inner.faults.clear();
-        if survives == Survives::Synced {
-            inner.names = inner.durable_names.clone();
-        } else {
+        inner.lies = false;
+        let mut coin = Coin::new(survives);
+        if coin.keeps_all() {
             inner.durable_names = inner.names.clone();
+        } else {
+            inner.names = inner.durable_names.clone();
         }
-        for content in inner.contents.values() {
-            let mut content = locked(content);
-            let unsynced = std::mem::take(&mut content.unsynced);
-            let count = unsynced.len();
-            for (at, (offset, bytes)) in unsynced.into_iter().enumerate() {
-                let kept = match survives {
-                    Survives::Synced => 0,
-                    Survives::Torn if at + 1 == count => bytes.len() / 2,
-                    Survives::Torn | Survives::Written => bytes.len(),
-                };
-                overwrite(&mut content.durable, &bytes[..kept], offset);
-            }
-            content.seen = content.durable.clone();
+        if let Some(durable) = inner.durable_checkpoint.take()
+            && !coin.keeps_all()
+        {
+            inner.checkpoint = durable;
         }
+        let mut files: Vec<_> = inner.contents.iter().collect();
+        files.sort_unstable_by_key(|(id, _)| **id);
+        files.into_iter().for_each(|(_, content)| coin.toss(&mut locked(content)));
     }
 
     /// Flips one bit of a file, as decay does. Gives whether there is such a byte.
@@ -201,6 +203,24 @@ impl fmt::Debug for Memory {
     }
 }
 
+/// A disk that hangs, until this is dropped.
+#[must_use]
+pub struct Stall(Arc<Pace>);
+
+impl Stall {
+    /// How many writes and syncs hang at this moment.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
+}
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        self.0.let_go();
+    }
+}
+
 impl Inner {
     fn used(&self) -> u64 {
         self.names.values().filter_map(|id| self.contents.get(id)).map(|content| locked(content).length).sum()
@@ -230,17 +250,6 @@ impl Inner {
     }
 }
 
-fn overwrite(target: &mut Vec<u8>, bytes: &[u8], offset: u64) {
-    let (start, end) = (offset as usize, offset as usize + bytes.len());
-    if bytes.is_empty() {
-        return;
-    }
-    if target.len() < end {
-        target.resize(end, 0);
-    }
-    target[start..end].copy_from_slice(bytes);
-}
-
 /// Lets another store open the data set once this one has ended.
 struct OpenGuard {
     memory: Memory,
@@ -264,6 +273,12 @@ struct MemoryDisk {
 }
 
 impl MemoryDisk {
+    /// The inside, for an operation that takes as long as the disk is slow.
+    fn slowly(&self) -> io::Result<MutexGuard<'_, Inner>> {
+        self.memory.pace.wait();
+        self.inner()
+    }
+
     fn inner(&self) -> io::Result<MutexGuard<'_, Inner>> {
         let inner = locked(&self.memory.inner);
         if inner.life == self.life { Ok(inner) } else { Err(io::Error::other("the disk was restarted")) }
@@ -327,8 +342,11 @@ impl Disk for MemoryDisk {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut inner = self.inner()?;
+        let mut inner = self.slowly()?;
         inner.step()?;
+        if inner.lies {
+            return Ok(());
+        }
         inner.durable_names = inner.names.clone();
         // A file without a name stays readable for who has it open.
         let Inner { contents, names, .. } = &mut *inner;
@@ -363,7 +381,7 @@ impl DiskFile for MemoryFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let mut inner = self.disk.inner()?;
+        let mut inner = self.disk.slowly()?;
         let mut kept = bytes.len();
         let mut failure = inner.step().err();
         let torn = failure.is_some() && inner.crash_at == Some(inner.steps);
@@ -387,10 +405,13 @@ impl DiskFile for MemoryFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut inner = self.disk.inner()?;
+        let mut inner = self.disk.slowly()?;
         inner.step()?;
-        if inner.fault(&[Fault::FailedSync]).is_some() {
-            return Err(io::Error::other("FailedSync"));
+        match inner.fault(&[Fault::FailedSync, Fault::LyingSync]) {
+            Some(Fault::FailedSync) => return Err(io::Error::other("FailedSync")),
+            Some(_) => return Ok(()),
+            None if inner.lies => return Ok(()),
+            None => {}
         }
         let mut content = locked(&self.content);
         for (offset, bytes) in std::mem::take(&mut content.unsynced) {
@@ -413,10 +434,16 @@ impl Checkpoint for MemoryDisk {
 
     fn write(&mut self, entries: Vec<Entry>) -> Result<(), EngineError> {
         let failed = |error| io_error("write", "checkpoint", error);
-        let mut inner = self.inner().map_err(failed)?;
+        let mut inner = self.slowly().map_err(failed)?;
         inner.step().map_err(failed)?;
         if inner.fault(&[Fault::FailedCheckpoint]).is_some() {
             return Err(failed(io::Error::other("FailedCheckpoint")));
+        }
+        let Inner { lies, checkpoint, durable_checkpoint, .. } = &mut *inner;
+        if !*lies {
+            *durable_checkpoint = None;
+        } else if durable_checkpoint.is_none() {
+            *durable_checkpoint = Some(checkpoint.clone());
         }
         for (key, value) in entries {
             match value {
