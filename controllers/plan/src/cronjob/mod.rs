@@ -9,7 +9,7 @@ pub mod schedule;
 #[cfg(test)]
 mod tests;
 
-use jiff::{Timestamp, ToSpan};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job};
 use serde_json::{Value, json};
 use strata_model::condition::rfc3339;
@@ -25,6 +25,9 @@ use crate::typed::Typed;
 
 /// Annotation of a Job with the instant that it is for.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// For how long after an instant it is told what became of its run: what is looked at later is told no more.
+const AT_ITS_INSTANT: SignedDuration = SignedDuration::from_secs(1);
 
 /// The controller. Has no configuration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,7 +107,13 @@ fn finished(observed: &Observed, plan: &mut Plan) {
     for reference in written.into_iter().flatten() {
         let found =
             observed.jobs.iter().find(|job| reference.uid.as_deref() == Some(&job.object().meta().uid));
-        let Some((job, end)) = found.and_then(|job| Some((job, end_of(job)?))) else { continue };
+        let Some(job) = found else {
+            let name = reference.name.as_deref().unwrap_or_default();
+            let message = format!("Active job went missing: {name}");
+            plan.event(observed.target(), EventType::Normal, "MissingJob", message);
+            continue;
+        };
+        let Some(end) = end_of(job) else { continue };
         let message = format!("Saw completed job: {}, condition: {end}", job.object().meta().name);
         plan.event(observed.target(), EventType::Normal, "SawCompletedJob", message);
     }
@@ -128,7 +137,10 @@ fn run(observed: &Observed, spec: &CronJobSpec, now: Timestamp, plan: &mut Plan)
     let earliest = deadline.and_then(|seconds| now.checked_sub(seconds.seconds()).ok());
     let since = observed.last_run().unwrap_or(created).max(earliest.unwrap_or(Timestamp::MIN));
     let due = schedule.due(since, now);
-    let at = due.latest?;
+    let Some(at) = due.latest else {
+        missed(observed, &schedule, earliest, now, plan);
+        return None;
+    };
     let name = format!("{}-{}", observed.cron.object().meta().name, at.as_second().div_euclid(60));
     if observed.jobs.iter().any(|job| job.object().meta().name == name) {
         return Some(at);
@@ -141,11 +153,18 @@ fn run(observed: &Observed, spec: &CronJobSpec, now: Timestamp, plan: &mut Plan)
         plan.event(observed.target(), EventType::Warning, "TooManyMissedTimes", message);
     }
     if observed.active().next().is_some() {
+        let first = now.duration_since(at) < AT_ITS_INSTANT;
         match spec.concurrency_policy.as_deref() {
             Some("Forbid") => {
                 let message =
                     "Not starting job because prior execution is running and concurrency policy is Forbid";
                 plan.note("JobAlreadyActive", message);
+                if let Some(late) = deadline.and_then(|seconds| at.checked_add(seconds.seconds()).ok()) {
+                    plan.next = plan.next.or_at(late.max(now));
+                }
+                if first {
+                    plan.event(observed.target(), EventType::Normal, "JobAlreadyActive", message);
+                }
                 return None;
             }
             Some("Replace") => observed.active().for_each(|job| delete(observed, job, plan)),
@@ -167,6 +186,28 @@ fn run(observed: &Observed, spec: &CronJobSpec, now: Timestamp, plan: &mut Plan)
             plan.note("BadTemplate", message);
             None
         }
+    }
+}
+
+/// Says of a run that its deadline has passed, at the time it did.
+fn missed(
+    observed: &Observed,
+    schedule: &Schedule,
+    earliest: Option<Timestamp>,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    let (Some(earliest), created) = (earliest, observed.cron.object().meta().creation_timestamp) else {
+        return;
+    };
+    let since = observed.last_run().or(created).unwrap_or(now);
+    let Some(at) = (since < earliest).then(|| schedule.due(since, earliest).latest).flatten() else { return };
+    plan.note("MissSchedule", format!("the deadline of the run at {at} has passed"));
+    let deadline = now.duration_since(earliest);
+    if now.duration_since(at + deadline) < AT_ITS_INSTANT {
+        let message =
+            format!("Missed scheduled time to start a job: {}", at.strftime("%a, %d %b %Y %H:%M:%S +0000"));
+        plan.event(observed.target(), EventType::Warning, "MissSchedule", message);
     }
 }
 

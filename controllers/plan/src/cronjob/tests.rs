@@ -117,3 +117,36 @@ fn one_that_rests_or_makes_no_sense_runs_nothing_and_says_so() {
     let plan = world.plan(&CronJobs, &Key::new(&CRON_JOB, key("tick")), at(61));
     assert!(plan.notes.iter().any(|note| note.reason == "UnparseableSchedule"), "{plan:?}");
 }
+
+/// Reasons of the events that a plan at an instant holds, and when it looks again.
+fn told(world: &World, second: i64) -> (Vec<&'static str>, crate::controller::Next) {
+    let plan = world.plan(&CronJobs, &Key::new(&CRON_JOB, key("tick")), at(second));
+    let reasons = plan.actions.iter().filter_map(|action| match action {
+        Action::Event { reason, .. } => Some(*reason),
+        _ => None,
+    });
+    (reasons.collect(), plan.next)
+}
+
+#[test]
+fn a_run_that_is_held_up_and_one_that_is_missed_are_told_at_their_time() {
+    let more =
+        json!({"concurrencyPolicy": "Forbid", "schedule": "*/10 * * * *", "startingDeadlineSeconds": 30});
+    let mut world = minutely(more);
+    world.settle(&CronJobs, at(601));
+    let (reasons, next) = told(&world, 1200);
+    assert_eq!((reasons, next), (vec!["JobAlreadyActive"], crate::controller::Next::At(at(1230))));
+    assert!(told(&world, 1210).0.is_empty(), "once is enough");
+    assert_eq!(told(&world, 1230).0, ["MissSchedule"]);
+    assert!(told(&world, 1300).0.is_empty());
+}
+
+#[test]
+fn a_job_that_went_missing_is_told() {
+    let mut world = minutely(json!({}));
+    world.settle(&CronJobs, at(61));
+    let job = all(&world, &JOB)[0].key();
+    world.vanish(&JOB, &job);
+    world.settle(&CronJobs, at(62));
+    assert!(world.told.iter().any(|told| told.message == format!("Active job went missing: {}", job.name)));
+}

@@ -80,7 +80,8 @@ fn hold(work: &Work, now: Timestamp, plan: &mut Plan) {
         return;
     }
     let finished = work.is_finished();
-    let tally = tally::count(work, finished);
+    let mut tally = tally::count(work, finished);
+    work.strangers.iter().for_each(|pod| release(pod, plan));
     if finished {
         status::write(work, &tally, None, now, plan);
         settle(&tally, plan);
@@ -94,6 +95,9 @@ fn hold(work: &Work, now: Timestamp, plan: &mut Plan) {
         plan.next = plan.next.or_at(at);
     }
     status::write(work, &tally, verdict.as_ref(), now, plan);
+    if verdict.is_none() && !work.is_suspended() {
+        tally::keep_last(work, &mut tally);
+    }
     settle(&tally, plan);
     if verdict.is_some() || work.is_suspended() {
         return workers::stop(work, plan);

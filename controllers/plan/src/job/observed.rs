@@ -19,6 +19,9 @@ pub const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// Annotation and label with the index of a pod of an indexed job.
 pub const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
+/// Annotation of a pod of a job that bounds the failures of each index: how often the index had failed before it.
+pub const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+
 /// What matters for one key.
 #[derive(Debug)]
 pub enum Observed {
@@ -37,20 +40,23 @@ pub struct Work {
     pub pods: Vec<PodRef>,
     /// Pods that it selects and nobody controls.
     pub orphans: Vec<PodRef>,
+    /// Pods of a job that had its name before, held for a count that nobody will make.
+    pub strangers: Vec<PodRef>,
 }
 
 /// Gathers what matters for a key.
 pub fn observe(view: &dyn View, key: &Key) -> Result<Option<Observed>, ObserveError> {
     let job = view.get(&builtin::JOB.id, &key.object).filter(|job| !job.meta().is_deleting());
+    let uid = job.as_ref().map(|job| job.meta().uid.clone()).unwrap_or_default();
+    let mut left = view.list(&builtin::POD.id, &key.object.namespace);
+    left.retain(|pod| {
+        let owner = pod.meta().controller().filter(|o| o.kind == builtin::JOB.kind);
+        is_tracked_name(pod.meta().finalizers.as_slice())
+            && owner.is_some_and(|o| o.name == key.object.name && o.uid != uid)
+    });
+    let strangers = Typed::all(left).map_err(ObserveError::at(key))?;
     let Some(job) = job else {
-        let mut left = view.list(&builtin::POD.id, &key.object.namespace);
-        left.retain(|pod| {
-            let owner = pod.meta().controller().filter(|o| o.kind == builtin::JOB.kind);
-            is_tracked_name(pod.meta().finalizers.as_slice())
-                && owner.is_some_and(|o| o.name == key.object.name)
-        });
-        let left = Typed::all(left).map_err(ObserveError::at(key))?;
-        return Ok((!left.is_empty()).then_some(Observed::Orphans(left)));
+        return Ok((!strangers.is_empty()).then_some(Observed::Orphans(strangers)));
     };
     let mut owned = view.owned_by(&builtin::POD.id, &job.meta().uid);
     owned.retain(|pod| ownership::controls(&job, pod));
@@ -64,7 +70,7 @@ pub fn observe(view: &dyn View, key: &Key) -> Result<Option<Observed>, ObserveEr
         }
         None => Vec::new(),
     };
-    Ok(Some(Observed::Job(Box::new(Work { job, pods, orphans }))))
+    Ok(Some(Observed::Job(Box::new(Work { job, pods, orphans, strangers }))))
 }
 
 /// The selector of a job; `None` where it selects nothing.
@@ -85,6 +91,11 @@ pub fn is_tracked(pod: &PodRef) -> bool {
 /// The index of a pod of an indexed job.
 pub fn index_of(pod: &PodRef) -> Option<i32> {
     pod.object().meta().annotation(INDEX)?.parse().ok()
+}
+
+/// How often the index of a pod had failed before it.
+pub fn failures_before(pod: &PodRef) -> i32 {
+    pod.object().meta().annotation(FAILURES).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// When a pod came to its end: the latest of its containers', else its deletion, else its creation.

@@ -2,9 +2,9 @@
 //! `status.uncountedTerminatedPods`; it is counted when the finalizer is gone and the uid still stands there; both in
 //! one write. An index of an indexed job is counted by standing in `completedIndexes`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::observed::{Work, index_of, is_tracked};
+use super::observed::{Work, failures_before, index_of, is_tracked};
 use super::policy::{Meaning, meaning};
 use crate::pods::{self, PodRef};
 
@@ -26,6 +26,8 @@ pub struct Tally {
     pub completed: BTreeSet<i32>,
     /// Indexes that failed for good.
     pub failed_indexes: BTreeSet<i32>,
+    /// How often each index has failed, where that is bounded.
+    pub failures: BTreeMap<i32, i32>,
     /// Pods to be let go, once the status says what is said here.
     pub release: Vec<PodRef>,
     /// Why the job fails because of one pod, if it does.
@@ -122,16 +124,50 @@ fn take(work: &Work, pod: &PodRef, tally: &mut Tally) {
 /// Indexes that failed more often than each may, or whose failure was said to be final.
 fn fail_indexes(work: &Work, tally: &mut Tally) {
     let Some(limit) = work.spec().and_then(|s| s.backoff_limit_per_index) else { return };
-    let mut failures: std::collections::BTreeMap<i32, i32> = std::collections::BTreeMap::new();
     for pod in work.pods.iter().filter(|pod| work.is_failed(pod)) {
-        let Some(index) = index_of(pod) else { continue };
-        match meaning(work, pod) {
-            Meaning::Ignored => {}
-            Meaning::FailsIndex => drop(tally.failed_indexes.insert(index)),
-            Meaning::Counts | Meaning::FailsJob(_) => *failures.entry(index).or_default() += 1,
+        if let (Some(index), Meaning::FailsIndex) = (index_of(pod), meaning(work, pod)) {
+            tally.failed_indexes.insert(index);
         }
     }
-    tally.failed_indexes.extend(failures.into_iter().filter(|(_, n)| *n > limit).map(|(index, _)| index));
+    tally.failures = failures(work);
+    let past = tally.failures.iter().filter(|(_, n)| **n > limit).map(|(index, _)| *index);
+    tally.failed_indexes.extend(past);
     let completed = &tally.completed;
     tally.failed_indexes.retain(|index| !completed.contains(index));
+}
+
+/// How often each index has failed: what its pods say of those that are gone, and the pods that are there.
+fn failures(work: &Work) -> BTreeMap<i32, i32> {
+    let (mut all, mut there) = (BTreeMap::<i32, i32>::new(), BTreeMap::<i32, i32>::new());
+    for pod in &work.pods {
+        let Some(index) = index_of(pod) else { continue };
+        let counts = work.is_failed(pod) && meaning(work, pod) != Meaning::Ignored;
+        *there.entry(index).or_default() += i32::from(counts);
+        let known = failures_before(pod).saturating_add(i32::from(counts));
+        let most = all.entry(index).or_default();
+        *most = known.max(*most);
+    }
+    // Pods that were made before this was written down on them are counted as far as they are there.
+    there.into_iter().for_each(|(index, n)| drop(all.entry(index).and_modify(|most| *most = n.max(*most))));
+    all
+}
+
+/// Keeps the last pod that failed of an index until there is one in its place, which knows of the failure: what is
+/// counted by pods must not be forgotten with them.
+pub fn keep_last(work: &Work, tally: &mut Tally) {
+    if work.spec().and_then(|s| s.backoff_limit_per_index).is_none() {
+        return;
+    }
+    let knows = |index: i32, before: i32| {
+        let same = work.pods.iter().filter(|pod| index_of(pod) == Some(index));
+        same.into_iter().any(|pod| failures_before(pod) > before)
+    };
+    let done: BTreeSet<i32> = tally.completed.union(&tally.failed_indexes).copied().collect();
+    tally.release.retain(|pod| match index_of(pod) {
+        Some(index) if pods::phase(pod) != "Succeeded" && meaning(work, pod) != Meaning::Ignored => {
+            let in_range = work.completions().is_none_or(|completions| index < completions);
+            done.contains(&index) || !in_range || knows(index, failures_before(pod))
+        }
+        _ => true,
+    });
 }

@@ -273,3 +273,43 @@ fn sets_of_indexes_are_written_as_runs() {
     }
     assert!(indexes::parse("a-b,x").is_empty());
 }
+
+#[test]
+fn failures_of_an_index_are_not_forgotten_with_its_pods() {
+    let spec = json!({"completions": 1, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 2,
+        "backoffLimit": 2_147_483_647});
+    let mut world = job(spec);
+    for (round, second) in [(0, 1000), (1, 2000), (2, 3000)] {
+        world.settle_in_part(&Jobs, at(second));
+        let [pod] = &running(&world)[..] else { panic!("one pod in round {round}") };
+        let made = value(&world, &POD, pod);
+        assert_eq!(made["metadata"]["annotations"][super::observed::FAILURES], round.to_string());
+        end(&mut world, pod, "Failed", 1, at(second + 1));
+        // Before it is made up for, the pod is held although it is counted: nobody else knows of its failure.
+        world.settle(&Jobs, at(second + 2));
+        let held = value(&world, &POD, pod)["metadata"]["finalizers"] == json!([TRACKING]);
+        assert_eq!(held, round < 2, "round {round}");
+        // Once there is another one it may go for good, and its failure still counts.
+        world.settle(&Jobs, at(second + 900));
+        assert!(value(&world, &POD, pod)["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty));
+        world.vanish(&POD, pod);
+    }
+    world.settle(&Jobs, at(9000));
+    assert_eq!((&status(&world)["failedIndexes"], &status(&world)["failed"]), (&json!("0"), &json!(3)));
+    assert_eq!(condition(&world, "Failed").as_deref(), Some("FailedIndexes"));
+}
+
+#[test]
+fn pods_of_a_job_that_had_the_name_before_are_let_go_uncounted() {
+    let mut world = job(json!({"completions": 1, "backoffLimit": 6}));
+    world.settle(&Jobs, at(1));
+    let old = running(&world)[0].clone();
+    let spec = value(&world, &JOB, &key("work"))["spec"].take();
+    world.vanish(&JOB, &key("work"));
+    end(&mut world, &old, "Succeeded", 0, at(2));
+    world.create(&JOB, json!({"metadata": {"name": "work", "namespace": "n"}, "spec": spec}), at(3)).unwrap();
+    world.settle_in_part(&Jobs, at(3));
+    assert!(View::get(&world, &POD.id, &old).unwrap().meta().finalizers.is_empty());
+    let status = status(&world);
+    assert_eq!((&status["succeeded"], &status["active"]), (&json!(null), &json!(1)));
+}

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use strata_model::resource::builtin;
 
-use super::observed::{INDEX, TRACKING, Work, finished_at, index_of};
+use super::observed::{FAILURES, INDEX, TRACKING, Work, finished_at, index_of};
 use super::policy::{Meaning, meaning};
 use super::tally::Tally;
 use crate::controller::{Action, CREATED_NAME, EventType, Plan, Propagation, Target};
@@ -55,7 +55,7 @@ pub fn hold(work: &Work, tally: &Tally, now: Timestamp, plan: &mut Plan) {
         false => vec![None; missing.min(BURST)],
     };
     for index in places {
-        match pod(work, index) {
+        match pod(work, tally, index) {
             Ok(object) => {
                 plan.actions.push(Action::Create { resource: builtin::POD.clone(), object });
                 let message = format!("Created pod: {CREATED_NAME}");
@@ -147,7 +147,7 @@ fn delete(work: &Work, pod: &PodRef, plan: &mut Plan) {
 }
 
 /// A pod of the template, held until it is counted.
-fn pod(work: &Work, index: Option<i32>) -> Result<Value, String> {
+fn pod(work: &Work, tally: &Tally, index: Option<i32>) -> Result<Value, String> {
     let job = work.job.object();
     let value = job.to_value().map_err(|e| e.to_string())?;
     let mut pod = podtemplate::pod(&value["spec"]["template"], &builtin::JOB, job)?;
@@ -165,6 +165,10 @@ fn pod(work: &Work, index: Option<i32>) -> Result<Value, String> {
             pod["metadata"][place] = json!({});
         }
         pod["metadata"][place][INDEX] = json!(index.to_string());
+    }
+    if work.spec().is_some_and(|s| s.backoff_limit_per_index.is_some()) {
+        let failures = tally.failures.get(&index).copied().unwrap_or(0);
+        pod["metadata"]["annotations"][FAILURES] = json!(failures.to_string());
     }
     if pod["spec"]["hostname"].is_null() {
         pod["spec"]["hostname"] = json!(format!("{name}-{index}"));

@@ -57,7 +57,16 @@ impl Seen {
     fn trusted_until(&self, settings: &NodeLifecycle) -> Timestamp {
         let heard = self.heard_at().unwrap_or(settings.since).max(settings.since);
         let grace = SignedDuration::try_from(settings.grace).unwrap_or(SignedDuration::MAX);
+        let grace = grace.max(self.rhythm());
         heard.checked_add(grace).unwrap_or(Timestamp::MAX)
+    }
+
+    /// What a healthy agent's silence lasts at most: it renews its lease four times while that holds, and may be late by
+    /// half of that. A grace below it would give up nodes between two of their signs of life.
+    fn rhythm(&self) -> SignedDuration {
+        let spec = self.lease.as_ref().and_then(|lease| lease.spec.as_ref());
+        let seconds = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or(0).max(0);
+        SignedDuration::from_millis(i64::from(seconds) * 1000 * 3 / 8)
     }
 
     fn is_known_lost(&self) -> bool {

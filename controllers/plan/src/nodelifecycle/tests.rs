@@ -295,3 +295,20 @@ fn pods_of_nodes_that_are_gone_end_by_force_once_they_had_their_time() {
 }
 
 const OUT: &str = super::taints::OUT_OF_SERVICE;
+
+#[test]
+fn a_grace_shorter_than_the_rhythm_of_signs_gives_nobody_up_between_two_of_them() {
+    let hasty = NodeLifecycle { grace: std::time::Duration::from_secs(2), since: at(-1000) };
+    let mut world = World::new();
+    node(&mut world, "a", "z", 0);
+    let lease = ObjectKey::new(LEASES, "a");
+    world.patch(&LEASE, &lease, &json!({"spec": {"leaseDurationSeconds": 40}})).unwrap();
+    for second in 0..=60 {
+        if second % 10 == 0 {
+            renew(&mut world, "a", second);
+        }
+        assert!(world.plan(&hasty, &all_nodes(), at(second)).is_settled(), "at {second}");
+    }
+    world.settle(&hasty, at(75));
+    assert_eq!(ready(&world, "a"), "Unknown");
+}
