@@ -7,6 +7,7 @@ mod common;
 use common::grpc;
 use common::rest::Rest;
 use common::server::TestServer;
+use common::webhook::Webhook;
 use serde_json::{Value, json};
 use strata_wire::v1;
 
@@ -314,48 +315,6 @@ async fn versions_without_conversion_differ_by_name_and_schema() {
 }
 
 /// Answers conversion reviews over HTTPS: `size` becomes `count` and back.
-async fn webhook(server: &TestServer) -> (String, String) {
-    use base64::Engine as _;
-    use http_body_util::{BodyExt, Full};
-    use hyper_util::rt::TokioIo;
-    use rustls::pki_types::pem::PemObject;
-    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    let pair = server.authority.identity("webhook", "webhooks", &["127.0.0.1"]).unwrap();
-    let chain = vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let tls =
-        rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let tls = tls.with_no_client_auth().with_single_cert(chain, key).unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(tls));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/convert", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                let stream = acceptor.accept(stream).await.unwrap();
-                let service =
-                    hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| async {
-                        let body = request.into_body().collect().await.unwrap().to_bytes();
-                        let review: Value = serde_json::from_slice(&body).unwrap();
-                        let answer = convert(&review).to_string();
-                        Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(bytes::Bytes::from(
-                            answer,
-                        ))))
-                    });
-                hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await
-                    .unwrap_or_default();
-            });
-        }
-    });
-    let authority = base64::engine::general_purpose::STANDARD.encode(server.authority.pem());
-    (url, authority)
-}
-
 fn convert(review: &Value) -> Value {
     let wanted = review["request"]["desiredAPIVersion"].as_str().unwrap();
     let (from, to) = if wanted.ends_with("v2") { ("size", "count") } else { ("count", "size") };
@@ -378,7 +337,8 @@ fn convert(review: &Value) -> Value {
 async fn webhooks_convert_between_versions() {
     let server = TestServer::start().await;
     let rest = Rest::admin(&server);
-    let (url, authority) = webhook(&server).await;
+    let hook = Webhook::start(&server, "127.0.0.1", convert).await;
+    let (url, authority) = (hook.url(), hook.authority);
     let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
         "clientConfig": {"url": url, "caBundle": authority}}});
     let made = rest.post(CRDS, &versioned(conversion)).await;

@@ -178,7 +178,11 @@ impl Resources for ResourcesService {
                 place(&asked.resource, &asked.namespace, &asked.name, ""),
             )?;
             let deleted = self.gate.api.delete(&caller, &target, &options).await?;
-            Ok(v1::DeleteResponse { json: deleted.bytes, removed: deleted.removed, warnings: Vec::new() })
+            Ok(v1::DeleteResponse {
+                json: deleted.bytes,
+                removed: deleted.removed,
+                warnings: deleted.warnings,
+            })
         };
         visit.end(outcome.await)
     }

@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::status::{About, Status};
 
+use super::admit::Step;
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Wanted};
 use super::create::to_bytes;
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::riders::Riders;
 use super::update::stale;
+use crate::admission::operation::Operation;
 use crate::refusal::{Outcome, about};
 use crate::storage;
 use crate::strategy::stamp;
@@ -62,11 +64,21 @@ impl Api {
     ) -> Outcome<Written> {
         let decoded = body::decode(body, BINDING, options.validation)?;
         check(&decoded.value)?;
+        let step = Step {
+            caller,
+            target,
+            operation: Operation::Create,
+            through: &target.subresource,
+            old: None,
+            dry_run: options.dry_run,
+        };
+        let mut warnings = self.judge(step, Some(&decoded.value)).await?;
+        warnings.extend(decoded.warnings);
         for _ in 0..MAX_ATTEMPTS {
             let record = record_of(&self.latest().await?, target)?;
             let pod = storage::parse(&record)?;
             let new = bound(&pod, &decoded.value, self.moment().now)?;
-            let written = done(target, decoded.warnings.clone())?;
+            let written = done(target, warnings.clone())?;
             if options.dry_run {
                 return Ok(written);
             }

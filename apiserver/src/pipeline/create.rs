@@ -136,7 +136,8 @@ impl Api {
         let (mut object, moment) = (value.clone(), self.moment());
         strategy::draft(&target.served, &mut object, &target.namespace, &moment)?;
         let open = self.namespace_open(snapshot, target, text(&object, &["metadata", "name"]))?;
-        if self.mutate(step, &mut object).await? {
+        let mut warnings = Vec::new();
+        if self.mutate(step, &mut object, &mut warnings).await? {
             strategy::draft(&target.served, &mut object, &target.namespace, &moment)?;
         }
         strategy::check_new(&target.served, &object)?;
@@ -152,7 +153,7 @@ impl Api {
         }
         settle(caller, target, snapshot, &mut object, None)?;
         self.recount(snapshot, target, &mut object, Part::Main);
-        let mut warnings = self.judge(step, Some(&object)).await?;
+        warnings.extend(self.judge(step, Some(&object)).await?);
         warnings.extend((target.served.rules.warnings)(&object));
         warnings.extend(target.served.notice().map(str::to_owned));
         Ok(Some(Composed { object, open, warnings }))

@@ -10,6 +10,7 @@ use strata_model::status::{Reason, Status};
 use strata_store::record::Record;
 use strata_store::txn::{Condition, Txn};
 
+use super::admit::Step;
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::create::to_bytes;
 use super::read::{ListOptions, Page};
@@ -17,6 +18,7 @@ use super::request::{Caller, Deed, Target};
 use super::riders::Riders;
 use super::settle::reserve;
 use super::update::stale;
+use crate::admission::operation::Operation;
 use crate::deletion::{self, Options, Verdict};
 use crate::refusal::{Outcome, about};
 use crate::storage;
@@ -32,6 +34,8 @@ pub struct Deleted {
     pub bytes: Bytes,
     /// Whether it is gone.
     pub removed: bool,
+    /// Sentences the user should see.
+    pub warnings: Vec<String>,
 }
 
 impl Api {
@@ -55,11 +59,20 @@ impl Api {
             let record = record_of(&self.latest().await?, target)?;
             let old = self.load(&target.served, &record).await?;
             target.admit_object(caller, Verb::Delete.as_str(), &target.name, &old)?;
+            let step = Step {
+                caller,
+                target,
+                operation: Operation::Delete,
+                through: "",
+                old: Some(&old),
+                dry_run: options.dry_run,
+            };
+            let warnings = self.judge(step, None).await?;
             let deed = Deed::delete(&options.cause);
             if let Some(deleted) =
                 self.strike(caller, target, (&record, &old), options, deed, Riders::none()).await?
             {
-                return Ok(deleted);
+                return Ok(Deleted { warnings, ..deleted });
             }
         }
         Err(stale(target))
@@ -79,14 +92,14 @@ impl Api {
         match deletion::decide(&target.served, old, options, self.moment().now)? {
             Verdict::Unchanged => {
                 let bytes = self.load_bytes(&target.served, record).await?;
-                Ok(Some(Deleted { bytes, removed: false }))
+                Ok(Some(Deleted { bytes, removed: false, warnings: Vec::new() }))
             }
             Verdict::Mark(new) if options.dry_run => {
-                Ok(Some(Deleted { bytes: to_bytes(&new)?, removed: false }))
+                Ok(Some(Deleted { bytes: to_bytes(&new)?, removed: false, warnings: Vec::new() }))
             }
             Verdict::Mark(new) => {
                 let marked = self.store_change(caller, target, record, &new, deed, riders).await?;
-                Ok(marked.map(|bytes| Deleted { bytes, removed: false }))
+                Ok(marked.map(|bytes| Deleted { bytes, removed: false, warnings: Vec::new() }))
             }
             Verdict::Remove => {
                 let about = about(&target.served.resource, &target.name);
@@ -99,7 +112,7 @@ impl Api {
                     let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
                     self.admission.reached(&target.served.resource.id, committed.revision).await;
                 }
-                Ok(Some(Deleted { bytes, removed: true }))
+                Ok(Some(Deleted { bytes, removed: true, warnings: Vec::new() }))
             }
         }
     }

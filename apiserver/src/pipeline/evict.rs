@@ -8,6 +8,7 @@ use strata_store::record::Record;
 use strata_store::snapshot::Snapshot;
 use strata_store::txn::Condition;
 
+use super::admit::Step;
 use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::bind::done;
 use super::body::{self, Body, Wanted};
@@ -15,6 +16,7 @@ use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::riders::Riders;
 use super::update::stale;
 use crate::admission::eviction::{self, Verdict};
+use crate::admission::operation::Operation;
 use crate::deletion::Options;
 use crate::refusal::{Outcome, bad_request};
 use crate::storage;
@@ -32,8 +34,21 @@ impl Api {
         body: &Body,
         options: &WriteOptions,
     ) -> Outcome<Written> {
-        let body::Decoded { value, warnings } = body::decode(body, EVICTION, options.validation)?;
+        let body::Decoded { value, mut warnings } = body::decode(body, EVICTION, options.validation)?;
         let deletion = asked(target, &value, options)?;
+        let evicts = Step {
+            caller,
+            target,
+            operation: Operation::Create,
+            through: &target.subresource,
+            old: None,
+            dry_run: deletion.dry_run,
+        };
+        warnings.extend(self.judge(evicts, Some(&value)).await?);
+        let record = record_of(&self.latest().await?, target)?;
+        let pod = storage::parse(&record)?;
+        let deletes = Step { operation: Operation::Delete, through: "", old: Some(&pod), ..evicts };
+        warnings.extend(self.judge(deletes, None).await?);
         // Evictions of a namespace go one after the other: most of them change the same budget.
         let _turn = self.turns.take(&target.namespace).await;
         for _ in 0..MAX_ATTEMPTS {

@@ -115,7 +115,7 @@ impl Followed {
 
 fn apply(tables: &mut Tables, id: &GroupResource, change: &Change) {
     match (&change.record, &change.previous) {
-        (Some(record), _) => drop(tables.put(id, record)),
+        (Some(record), _) => tables.put(id, record),
         (None, Some(previous)) => {
             tables.remove(id, storage::namespace_of(previous), storage::name_of(previous));
         }

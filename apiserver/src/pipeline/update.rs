@@ -164,7 +164,7 @@ impl Api {
             let old = self.load(&target.served, &record).await?;
             target.admit_object(caller, rewrite.verb, &target.name, &old)?;
             let ownership = Ownership::of(caller, target, rewrite.through, options, self.moment().now);
-            let mut draft = draft(target, rewrite, &ownership, options.force, &old)?;
+            let (old, mut draft) = draft(target, rewrite, &ownership, options.force, old)?;
             let step = Step {
                 caller,
                 target,
@@ -173,11 +173,11 @@ impl Api {
                 old: Some(&old),
                 dry_run: options.dry_run,
             };
-            if self.mutate(step, &mut draft.new).await? {
-                strategy::redraft(&target.served, &mut draft.new, &draft.old, rewrite.part)?;
+            if self.mutate(step, &mut draft.new, &mut draft.warnings).await? {
+                strategy::redraft(&target.served, &mut draft.new, &old, rewrite.part)?;
             }
             let Decision { mut new, changed, named, mut warnings } =
-                decide(target, rewrite, &ownership, draft)?;
+                decide(target, rewrite, &ownership, &old, draft)?;
             warnings.extend(self.judge(step, Some(&new)).await?);
             warnings.extend(target.served.notice().map(str::to_owned));
             if !changed && !versions::is_outdated(&target.served, &record) {
@@ -246,8 +246,6 @@ impl Api {
 struct Draft {
     /// The object as it shall be, without its managers.
     new: Value,
-    /// The object as it is, without its managers.
-    old: Value,
     /// The managers as they are.
     managers: Managed,
     /// The managers after an apply.
@@ -260,15 +258,14 @@ struct Draft {
     warnings: Vec<String>,
 }
 
-/// Makes of an object what a rewrite wants.
+/// Makes of an object what a rewrite wants. Answers the object without its managers, too.
 fn draft(
     target: &Target,
     rewrite: Rewrite<'_>,
     ownership: &Ownership<'_>,
     force: bool,
-    old: &Value,
-) -> Outcome<Draft> {
-    let mut old = old.clone();
+    mut old: Value,
+) -> Outcome<(Value, Draft)> {
     let managers = Managed::take(&mut old);
     let mut moved = None;
     let (mut new, warnings) = match rewrite.how {
@@ -288,7 +285,7 @@ fn draft(
     let wish = Managed::wish(&mut new);
     let named = check_revision(target, &new, &old)?;
     strategy::redraft(&target.served, &mut new, &old, rewrite.part)?;
-    Ok(Draft { new, old, managers, moved, wish, named, warnings })
+    Ok((old, Draft { new, managers, moved, wish, named, warnings }))
 }
 
 /// Decides a rewrite of an object.
@@ -296,13 +293,14 @@ fn decide(
     target: &Target,
     rewrite: Rewrite<'_>,
     ownership: &Ownership<'_>,
+    old: &Value,
     draft: Draft,
 ) -> Outcome<Decision> {
-    let Draft { mut new, old, managers, moved, wish, named, warnings } = draft;
-    strategy::check_changed(&target.served, &mut new, &old, rewrite.part)?;
+    let Draft { mut new, managers, moved, wish, named, warnings } = draft;
+    strategy::check_changed(&target.served, &mut new, old, rewrite.part)?;
     let after = match moved {
-        Some(moved) => (new != old || !moved.owns_same(&managers)).then_some(moved),
-        None => ownership.update(managers, wish, &old, &new),
+        Some(moved) => (new != *old || !moved.owns_same(&managers)).then_some(moved),
+        None => ownership.update(managers, wish, old, &new),
     };
     let changed = after.is_some();
     if let Some(managers) = after {

@@ -206,7 +206,8 @@ impl Rest {
         }
         let options = delete_options(asked)?;
         let deleted = self.gate.api.delete(asked.caller, target, &options).await?;
-        respond::stored(StatusCode::OK, deleted.bytes, asked.accept(Offer::Whole)?)
+        let answer = respond::stored(StatusCode::OK, deleted.bytes, asked.accept(Offer::Whole)?)?;
+        Ok(respond::warn(answer, &deleted.warnings))
     }
 
     async fn delete_collection(&self, target: &Target, asked: &Asked<'_>) -> Outcome<Answer> {

@@ -1,4 +1,4 @@
-//! Who else has a say in writes: webhooks and policies. Stored and checked here; asked elsewhere.
+//! Who else has a say in writes: webhooks and policies. Checked here, their expressions too; asked elsewhere.
 
 use serde_json::{Map, Value, json};
 use strata_model::field::{FieldError, FieldPath};
@@ -6,7 +6,16 @@ use strata_model::names;
 
 use super::rules::{AGE, Column, Faults, NAME, PLAIN, Rules, column, number};
 use super::{check, print};
+use crate::expression::program::Expression;
 use crate::value::{at, child, default, int, list, object, text};
+
+/// What conditions of webhooks may name.
+pub const OF_REQUESTS: [&str; 3] = ["object", "oldObject", "request"];
+/// What expressions of policies may name.
+pub const OF_POLICIES: [&str; 6] =
+    ["object", "oldObject", "request", "params", "namespaceObject", "variables"];
+/// Most conditions of a policy or webhook.
+const MAX_CONDITIONS: usize = 64;
 
 const FAILURES: &[&str] = &["Fail", "Ignore"];
 const MATCHES: &[&str] = &["Equivalent", "Exact"];
@@ -104,6 +113,7 @@ fn validate_webhook(hook: &Value, path: &FieldPath, faults: &mut Faults) {
     for (index, rule) in list(hook, &["rules"]).iter().enumerate() {
         validate_rule(rule, &path.child("rules").index(index), faults);
     }
+    conditions(hook, &OF_REQUESTS, path, faults);
     let config = at(hook, &["clientConfig"]).unwrap_or(&Value::Null);
     let path = path.child("clientConfig");
     let (url, service) = (at(config, &["url"]), at(config, &["service"]));
@@ -123,6 +133,35 @@ fn validate_webhook(hook: &Value, path: &FieldPath, faults: &mut Faults) {
         if let Some(port) = int(service, &["port"]) {
             check::port(port, path.child("service").child("port"), faults);
         }
+    }
+}
+
+/// Checks an expression; an empty one is another fault.
+fn expression(holder: &Value, field: &str, variables: &[&str], path: &FieldPath, faults: &mut Faults) {
+    let source = text(holder, &[field]);
+    if source.trim().is_empty() {
+        return;
+    }
+    if let Err(error) = Expression::compile(source, variables) {
+        faults.push(FieldError::invalid(path.child(field), source, error.to_string()));
+    }
+}
+
+/// Checks the conditions under which a policy or webhook is asked.
+fn conditions(holder: &Value, variables: &[&str], path: &FieldPath, faults: &mut Faults) {
+    let all = list(holder, &["matchConditions"]);
+    if all.len() > MAX_CONDITIONS {
+        faults.push(FieldError::too_many(path.child("matchConditions"), all.len(), MAX_CONDITIONS));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for (index, condition) in all.iter().enumerate() {
+        let path = path.child("matchConditions").index(index);
+        let name = check::required(condition, "name", &path, faults);
+        if !name.is_empty() && !seen.insert(name) {
+            faults.push(FieldError::duplicate(path.child("name"), name));
+        }
+        check::required(condition, "expression", &path, faults);
+        expression(condition, "expression", variables, &path, faults);
     }
 }
 
@@ -197,8 +236,19 @@ fn validate_policy(policy: &Value, faults: &mut Faults) {
         if text(rule, &["expression"]).trim().is_empty() {
             faults.push(FieldError::required(path.child("expression"), "expression is not specified"));
         }
+        for field in ["expression", "messageExpression"] {
+            expression(rule, field, &OF_POLICIES, &path, faults);
+        }
         let reasons = &["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
         check::one_of(rule, "reason", reasons, &path, faults);
+    }
+    conditions(spec, &OF_POLICIES, &path, faults);
+    for (place, field) in [("variables", "expression"), ("auditAnnotations", "valueExpression")] {
+        for (index, entry) in list(spec, &[place]).iter().enumerate() {
+            let path = path.child(place).index(index);
+            check::required(entry, field, &path, faults);
+            expression(entry, field, &OF_POLICIES, &path, faults);
+        }
     }
     if let Some(kind) = at(spec, &["paramKind"]) {
         for field in ["apiVersion", "kind"] {

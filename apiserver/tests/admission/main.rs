@@ -6,4 +6,6 @@
 mod common;
 mod eviction;
 mod limits;
+mod policies;
 mod quotas;
+mod webhooks;

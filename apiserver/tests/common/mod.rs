@@ -8,3 +8,4 @@ pub mod server;
 pub mod rest;
 pub mod grpc;
 pub mod parity;
+pub mod webhook;
