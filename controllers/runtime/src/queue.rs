@@ -19,7 +19,7 @@ use strata_model::object::ObjectKey;
 use strata_model::resource::GroupResource;
 use strata_plan::controller::Key;
 
-use crate::backoff;
+use crate::backoff::{self, Bucket};
 use crate::barrier::{self, Barrier};
 use crate::reason::{Reason, Reasons, Why};
 
@@ -117,6 +117,7 @@ pub struct Queue {
     dedups: u64,
     retries: u64,
     terminal: u64,
+    bucket: Bucket,
 }
 
 impl Queue {
@@ -268,7 +269,8 @@ impl Queue {
                 item.failures = item.failures.saturating_add(1);
                 item.error = error;
                 self.retries += 1;
-                Some((now + backoff::pause(item.failures, random), Wake::Backoff))
+                let at = now + backoff::pause(item.failures, random);
+                Some((self.bucket.take(at, now), Wake::Backoff))
             }
             End::Terminal(error) => {
                 item.failures = item.failures.saturating_add(1);

@@ -311,3 +311,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn many_that_fail_together_come_back_at_a_bounded_rate_and_a_change_does_not_wait() {
+    let mut queue = Queue::new();
+    let count = backoff::BURST + 50;
+    for n in 0..count {
+        add(&mut queue, n, Priority::Live, MS);
+    }
+    while let Some(job) = queue.pop(MS) {
+        queue.done(job, End::Failed("no".into()), Vec::new(), MS, 0.5);
+    }
+    let mut soon = 0;
+    while let Some(job) = queue.pop(MS * 100) {
+        soon += 1;
+        settle(&mut queue, job, MS * 100);
+    }
+    assert_eq!(soon, backoff::BURST);
+    // The key that waits longest runs at once where something about it changed.
+    add(&mut queue, count - 1, Priority::Live, MS * 100);
+    assert_eq!(queue.pop(MS * 100).unwrap().key, key(count - 1));
+    let all = MS * 1000 * 60;
+    while let Some(job) = queue.pop(all) {
+        soon += 1;
+        settle(&mut queue, job, all);
+    }
+    assert_eq!(soon, count - 1, "none is lost");
+}
