@@ -13,6 +13,8 @@ mod workload;
 
 mod sets;
 
+mod jobs;
+
 mod cluster;
 
 use clap::Args;
@@ -84,13 +86,15 @@ enum Related {
 type Describe = fn(&mut Page, &Subject<'_>);
 
 /// The types with a page of their own; others get the generic one.
-const PAGES: [(&str, &str, Related, Describe); 10] = [
+const PAGES: [(&str, &str, Related, Describe); 12] = [
     ("", "pods", Related::Nothing, pod::describe),
     ("apps", "deployments", Related::ReplicaSets, workload::deployment),
     ("apps", "replicasets", Related::OwnPods, workload::replica_set),
     ("", "replicationcontrollers", Related::OwnPods, workload::replica_set),
     ("apps", "statefulsets", Related::OwnPods, sets::stateful),
     ("apps", "daemonsets", Related::OwnPods, sets::daemon),
+    ("batch", "jobs", Related::Nothing, jobs::job),
+    ("batch", "cronjobs", Related::Nothing, jobs::cron_job),
     ("", "nodes", Related::PodsOnNode, cluster::node),
     ("", "namespaces", Related::Nothing, cluster::namespace),
     ("", "configmaps", Related::Nothing, cluster::config_map),

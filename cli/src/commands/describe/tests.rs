@@ -66,3 +66,61 @@ fn any_object_gets_a_page() {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }
 }
+
+#[test]
+fn a_job_reads_as_in_kubectl() {
+    let object = json!({"kind": "Job", "metadata": {"name": "pi", "namespace": "d", "ownerReferences": [
+            {"apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": "u", "controller": true}]},
+        "spec": {"parallelism": 2, "completions": 3, "completionMode": "Indexed", "suspend": false, "backoffLimit": 6,
+            "selector": {"matchLabels": {"job": "pi"}},
+            "template": {"metadata": {"labels": {"job": "pi"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+        "status": {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:05Z", "ready": 0,
+            "succeeded": 3, "completedIndexes": "0-2"}});
+    let text = page(jobs::job, &object, Vec::new());
+    let heads: Vec<&str> =
+        text.lines().filter_map(|line| line.split_once(':')).map(|(head, _)| head).collect();
+    let wanted = [
+        "Name",
+        "Namespace",
+        "Selector",
+        "Labels",
+        "Annotations",
+        "Controlled By",
+        "Parallelism",
+        "Completions",
+        "Completion Mode",
+        "Suspend",
+        "Backoff Limit",
+        "Start Time",
+        "Completed At",
+        "Duration",
+        "Pods Statuses",
+        "Completed Indexes",
+        "Pod Template",
+    ];
+    assert_eq!(heads[..wanted.len()], wanted, "{text}");
+    for part in ["65s\n", "0 Active (0 Ready) / 3 Succeeded / 0 Failed\n", "CronJob/tick\n"] {
+        assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+}
+
+#[test]
+fn a_cron_job_reads_as_in_kubectl() {
+    let object = json!({"kind": "CronJob", "metadata": {"name": "tick", "namespace": "d"},
+        "spec": {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "suspend": false, "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1, "jobTemplate": {"spec": {"template":
+                {"spec": {"containers": [{"name": "c", "image": "i"}]}}}}},
+        "status": {"lastScheduleTime": "2026-01-01T00:00:00Z", "active": [{"name": "tick-1"}, {"name": "tick-2"}]}});
+    let text = page(jobs::cron_job, &object, Vec::new());
+    for part in [
+        "* * * * *\n",
+        "Suspend: ",
+        "False\n",
+        "Starting Deadline Seconds:     <unset>\n",
+        "Selector: ",
+        "Thu, 01 Jan 2026 00:00:00 +0000\n",
+        "tick-1, tick-2\n",
+    ] {
+        assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+}
