@@ -145,6 +145,56 @@ async fn history_tells_who_changed_what_and_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn history_is_told_in_the_version_that_is_asked_for() {
+    let server = TestServer::start().await;
+    let (rest, mut history) = (Rest::admin(&server), history(&server, Some(("admin", "system:masters"))));
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object",
+            "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"},
+                "since": {"type": "string", "default": name}}}}}}})
+    };
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rings.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "rings", "kind": "Ring"}, "versions": [version("v1", true), version("v2", false)]}});
+    let made = rest.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let rings = "/apis/example.com/v1/namespaces/default/rings";
+    let ring = json!({"apiVersion": "example.com/v1", "kind": "Ring", "metadata": {"name": "a"}, "spec": {"size": 1}});
+    assert_eq!(rest.post(rings, &ring).await.code, 201);
+    assert_eq!(rest.merge(&format!("{rings}/a"), &json!({"spec": {"size": 2}})).await.code, 200);
+    for wanted in ["v1", "v2"] {
+        let place = v1::ResourceRef {
+            group: "example.com".to_owned(),
+            version: wanted.to_owned(),
+            resource: "rings".to_owned(),
+        };
+        let request = v1::ChangesRequest { resource: Some(place), include_objects: true, ..all_of("a") };
+        let told = changes(&mut history, request).await.unwrap().changes;
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(told[1].fields, [".spec.size"]);
+        for bytes in [&told[0].object, &told[1].previous, &told[1].object] {
+            let object: Value = serde_json::from_slice(bytes).unwrap();
+            assert_eq!(object["apiVersion"], format!("example.com/{wanted}"));
+        }
+    }
+    // A form of a built-in type is told as that form, too.
+    let scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    let scaler = json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 3,
+        "scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}}});
+    assert_eq!(rest.post(scalers, &scaler).await.code, 201);
+    let place = resource("autoscaling", "horizontalpodautoscalers");
+    let request = v1::ChangesRequest { resource: place, include_objects: true, ..all_of("a") };
+    let told = changes(&mut history, request).await.unwrap().changes;
+    let object: Value = serde_json::from_slice(&told[0].object).unwrap();
+    assert_eq!(
+        (&object["apiVersion"], object["spec"]["metrics"].is_null()),
+        (&json!("autoscaling/v1"), true)
+    );
+    assert_eq!(object["spec"]["targetCPUUtilizationPercentage"], 80);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn moments_are_found_and_lost_ones_say_what_is_kept() {
     let server = TestServer::start().await;
     let revisions = life(&server).await;

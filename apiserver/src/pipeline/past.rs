@@ -58,16 +58,29 @@ impl Api {
             match past {
                 // What was the oldest a moment ago is given back.
                 Err(WatchError::Compacted { .. }) if span.after.is_none() => {}
-                past => return past.map_err(|error| refused(&error, span)),
+                past => return self.told(target, past.map_err(|error| refused(&error, span))?).await,
             }
         }
-        self.changes_after(target, span, self.store.oldest_revision())
-            .await
-            .map_err(|error| refused(&error, span))
+        let past = self.changes_after(target, span, self.store.oldest_revision()).await;
+        self.told(target, past.map_err(|error| refused(&error, span))?).await
+    }
+
+    /// What happened, in the version that is asked for.
+    async fn told(&self, target: &Target, mut past: Past) -> Outcome<Past> {
+        let held = past.changes.iter().flat_map(|change| [&change.record, &change.previous]);
+        let mut records: Vec<_> = held.flatten().cloned().collect();
+        self.load_all(&target.served, &mut records).await?;
+        let mut records = records.into_iter();
+        for change in &mut past.changes {
+            for place in [&mut change.record, &mut change.previous].into_iter().filter(|p| p.is_some()) {
+                *place = records.next();
+            }
+        }
+        Ok(past)
     }
 
     async fn changes_after(&self, target: &Target, span: Span, oldest: Revision) -> Result<Past, WatchError> {
-        let id = &target.served.resource.id;
+        let id = &target.served.stored().resource.id;
         let range = match target.name.as_str() {
             "" => storage::range(id, &target.namespace),
             name => KeyRange::single(storage::key(id, &target.namespace, name)),

@@ -54,7 +54,7 @@ impl Api {
         let record = record_of(&snapshot, &target.stored())?;
         match target.subresource.as_str() {
             "scale" => scale::bytes(&target.served, &self.load(&target.served, &record).await?),
-            _ => target.show(self.load_bytes(&target.served, &record).await?),
+            _ => self.load_bytes(&target.served, &record).await,
         }
     }
 
@@ -74,12 +74,6 @@ impl Api {
             self.store.hold(snapshot.revision(), TOKEN_LIFE);
         }
         self.load_all(&target.served, &mut page.records).await?;
-        if target.served.form.is_some() {
-            for record in &mut page.records {
-                let bytes = target.show(record.value.clone())?;
-                *record = Arc::new(Record::new(record.key.clone(), bytes, record.created, record.modified));
-            }
-        }
         Ok(page)
     }
 

@@ -11,11 +11,8 @@ use crate::authn::User;
 use crate::authz::{self, Attributes};
 use crate::fence::Fence;
 use crate::history::cause::Cause;
-use crate::refusal::{Outcome, about, internal, invalid, invalid_options, method_not_allowed};
-use crate::storage;
-use crate::strategy;
+use crate::refusal::{Outcome, about, invalid_options, method_not_allowed};
 use crate::types::catalogue::Served;
-use crate::value::text;
 
 /// Longest name of a field manager.
 const MAX_FIELD_MANAGER: usize = 128;
@@ -69,35 +66,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// The same place, of the type as it is stored.
-    pub fn stored(&self) -> Self {
-        Self { served: Arc::clone(self.served.stored()), ..self.clone() }
-    }
-
-    /// A body of the target's type in the form in which it is stored.
-    pub fn store(&self, mut body: Value) -> Outcome<Value> {
-        if let Some(form) = &self.served.form {
-            strategy::check_type(&self.served, &mut body)?;
-            let mut faults = Vec::new();
-            (form.conversion.validate)(&body, &mut faults);
-            if !faults.is_empty() {
-                return Err(invalid(&self.served.resource, text(&body, &["metadata", "name"]), &faults));
-            }
-            self.served.store(&mut body);
-        }
-        Ok(body)
-    }
-
-    /// A stored object in the form of the target's type.
-    pub fn show(&self, bytes: Bytes) -> Outcome<Bytes> {
-        if self.served.form.is_none() {
-            return Ok(bytes);
-        }
-        let mut object = storage::parse_bytes(&bytes)?;
-        self.served.show(&mut object);
-        serde_json::to_vec(&object).map(Bytes::from).map_err(|error| internal(error.to_string()))
-    }
-
     /// Checks that the verb is offered at this place, and that the user may use it there.
     pub fn admit(&self, caller: &Caller, verb: Verb) -> Outcome<()> {
         let resource = &self.served.resource;
@@ -208,13 +176,6 @@ pub struct Written {
     pub created: bool,
     /// Sentences the user should see.
     pub warnings: Vec<String>,
-}
-
-impl Written {
-    /// The same, in the form of the target's type.
-    pub fn shown(self, target: &Target) -> Outcome<Self> {
-        Ok(Self { bytes: target.show(self.bytes)?, ..self })
-    }
 }
 
 /// What a write does, as history tells it.

@@ -176,10 +176,7 @@ impl Observer {
     /// A step in the form of the type that is watched. `None`: it waits for a webhook.
     fn shown_now(&mut self, step: Step) -> Outcome<Option<Step>> {
         let Step::Events(mut events) = step else { return Ok(Some(step)) };
-        for event in &mut events {
-            event.bytes = self.target.show(std::mem::take(&mut event.bytes))?;
-        }
-        if versions::are_current(&self.target.served, &events) {
+        if versions::show_events_now(&self.target.served, &mut events)? {
             return Ok(Some(Step::Events(events)));
         }
         self.raw = Some(events);
