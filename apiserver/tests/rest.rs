@@ -210,6 +210,31 @@ async fn a_namespace_empties_before_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_stays_while_it_holds_what_its_controller_does_not_know_yet() {
+    let server = TestServer::start().await;
+    let admin = Rest::admin(&server);
+    assert_eq!(admin.post("/api/v1/namespaces", &json!({"metadata": {"name": "team"}})).await.code, 201);
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let crd = json!({"metadata": {"name": "rings.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "rings", "kind": "Ring"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    assert_eq!(admin.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await.code, 201);
+    let rings = "/apis/example.com/v1/namespaces/team/rings";
+    let ring = json!({"apiVersion": "example.com/v1", "kind": "Ring", "metadata": {"name": "a"}});
+    assert_eq!(admin.post(rings, &ring).await.code, 201);
+    let mut finalized = admin.delete("/api/v1/namespaces/team").await.json();
+    finalized["spec"] = json!({});
+    finalized["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    let refused = admin.put("/api/v1/namespaces/team/finalize", &finalized).await.json();
+    assert_eq!(refused["code"], 409);
+    assert!(refused["message"].as_str().unwrap().contains("still holds rings.example.com"), "{refused}");
+    assert_eq!(admin.delete(&format!("{rings}/a")).await.code, 200);
+    assert_eq!(admin.put("/api/v1/namespaces/team/finalize", &finalized).await.code, 200);
+    assert_eq!(admin.get("/api/v1/namespaces/team").await.code, 404);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_show_one_state() {
     let server = TestServer::start().await;
     let admin = Rest::admin(&server);

@@ -10,6 +10,7 @@ pub mod turns;
 pub mod settle;
 pub mod leaving;
 pub mod followed;
+pub mod enclosed;
 pub mod api;
 pub mod needs;
 pub mod charge;

@@ -12,6 +12,7 @@ use super::api::{Api, MAX_ATTEMPTS, record_of};
 use super::body::{self, Body, Decoded};
 use super::charge::Charged;
 use super::create::to_bytes;
+use super::enclosed::check_empty;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::riders::Riders;
@@ -192,6 +193,9 @@ impl Api {
                 Part::Main => self.charge(target, &new, Some(&old)).await?,
                 _ => Charged::default(),
             };
+            if target.served.rules.encloses && deletion::is_due(&target.served, &new) {
+                check_empty(&self.catalogue(), &snapshot, target)?;
+            }
             if options.dry_run {
                 return Ok(Written { bytes: to_bytes(&new)?, changed: true, created: false, warnings });
             }

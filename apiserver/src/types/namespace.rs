@@ -30,6 +30,7 @@ pub static NAMESPACE: Rules = Rules {
     fields: const { &[field("status.phase", &["/status/phase"])] },
     holds: |namespace| !(list(namespace, &["metadata", "finalizers"]).is_empty() && is_finalized(namespace)),
     mark: |namespace| drop(child(namespace, "status").insert("phase".to_owned(), json!("Terminating"))),
+    encloses: true,
     protected: PROTECTED,
     ..PLAIN
 };

@@ -170,6 +170,8 @@ pub struct Rules {
     pub holds: fn(&Value) -> bool,
     /// What the mark of a deletion changes beside metadata.
     pub mark: fn(&mut Value),
+    /// Whether objects of other types lie in those of this one: it goes only once none is left, whatever its finalizers say.
+    pub encloses: bool,
     /// Names that may not be deleted.
     pub protected: &'static [&'static str],
     /// Seconds after its last change at which an object goes by itself.
@@ -216,6 +218,7 @@ pub const PLAIN: Rules = Rules {
     orphans: false,
     holds: |object| !crate::value::list(object, &["metadata", "finalizers"]).is_empty(),
     mark: |_| {},
+    encloses: false,
     protected: &[],
     expires_after_seconds: None,
 };
