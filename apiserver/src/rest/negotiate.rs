@@ -135,6 +135,19 @@ fn not_acceptable(offer: Offer, header: &str) -> Refusal {
     Box::new(Status::failure(Reason::NotAcceptable, message).with_details(Details::default()))
 }
 
+/// Refuses a body that is compressed: a bound on what it unpacks to is no bound on what was sent.
+///
+/// # Errors
+/// `UnsupportedMediaType` for every `Content-Encoding` but `identity`.
+pub fn content_encoding(header: &str) -> Outcome<()> {
+    if header.split(',').all(|coding| matches!(coding.trim(), "" | "identity")) {
+        return Ok(());
+    }
+    let message =
+        format!("the body of the request is encoded as {header:?}: send it without a Content-Encoding");
+    Err(Box::new(Status::failure(Reason::UnsupportedMediaType, message)))
+}
+
 /// The form of a body, by its `Content-Type`; none means JSON.
 pub fn content(header: &str) -> Outcome<Media> {
     match bare(header) {

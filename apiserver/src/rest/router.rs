@@ -1,12 +1,13 @@
 //! From a path to whoever answers it, within the limits of time and room.
 
 use axum::body::Body;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 use strata_model::resource::Verb;
 
 use super::discovery;
 use super::facade::Rest;
+use super::negotiate::content_encoding;
 use super::path::{Health, Place, ResourcePath, parse};
 use super::query::Query;
 use super::resources::{self, Asked};
@@ -74,6 +75,7 @@ impl Rest {
             let body = if matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
                 bytes::Bytes::new()
             } else {
+                content_encoding(text(&parts.headers, &CONTENT_ENCODING))?;
                 resources::read(body, MAX_BODY_BYTES).await?
             };
             self.objects(path, verb, Asked { caller, parts: &parts, query, body }).await
@@ -143,5 +145,9 @@ impl Rest {
 }
 
 fn accepted(headers: &HeaderMap) -> &str {
-    headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    text(headers, &ACCEPT)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
 }

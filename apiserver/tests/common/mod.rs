@@ -6,6 +6,7 @@
 pub mod authority;
 pub mod server;
 pub mod rest;
+pub mod http2;
 pub mod grpc;
 pub mod parity;
 pub mod webhook;

@@ -115,7 +115,7 @@ impl Rest {
     pub async fn watch(&self, path: &str) -> Lines {
         let response = self.open("GET", path, &[], Bytes::new()).await;
         assert_eq!(response.status(), 200, "{path}");
-        Lines { body: response.into_body(), rest: Vec::new() }
+        Lines::new(response.into_body())
     }
 }
 
@@ -126,6 +126,11 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Those of an answer's body.
+    pub fn new(body: Incoming) -> Self {
+        Self { body, rest: Vec::new() }
+    }
+
     /// The next event; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
@@ -147,4 +152,18 @@ impl Lines {
         let meta = &event["object"]["metadata"];
         (text(&event["type"]), text(&meta["name"]), text(&meta["resourceVersion"]))
     }
+}
+
+/// How long between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Looks until it is so, within the limit.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
+    let mut ticks = tokio::time::interval(LOOK_EVERY);
+    let looking = async {
+        while !look().await {
+            ticks.tick().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, looking).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for {what}"));
 }
