@@ -12,6 +12,7 @@ use crate::commands::last_applied;
 use crate::commands::printing::{WriteArgs, warn};
 use crate::commands::session::Session;
 use crate::commands::target::{self, FileArgs, Found, SelectorArgs, value_of};
+use crate::manifest::ManifestError;
 use crate::output::{format, stdout, yaml};
 
 /// Help behind the flags.
@@ -108,7 +109,7 @@ fn without_comments(text: &str) -> String {
 
 /// Reads the edited object, which must still be the same one.
 fn parse(text: &str, original: &Value) -> CliResult<Value> {
-    let mut documents = crate::manifest::parse("your edit", text)?;
+    let mut documents = strata_client::manifest::parse("your edit", text).map_err(ManifestError::from)?;
     if documents.len() != 1 {
         return Err(usage(format!("one object is expected, there are {}", documents.len())));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::Value;
+use strata_client::manifest::Place;
 use strata_client::options::ListOptions;
 use strata_model::object::{Object, ObjectKey};
 use strata_model::resource::ResourceType;
@@ -158,7 +159,7 @@ pub struct Declared {
     /// What was written, with the namespace filled in.
     pub value: Value,
     /// Where it was written.
-    pub place: manifest::Place,
+    pub place: Place,
 }
 
 impl Declared {
@@ -214,10 +215,7 @@ pub async fn declared(session: &Session, files: &FileArgs) -> CliResult<Vec<Decl
     Ok(all)
 }
 
-fn at_place(
-    error: crate::commands::error::CliError,
-    place: &manifest::Place,
-) -> crate::commands::error::CliError {
+fn at_place(error: crate::commands::error::CliError, place: &Place) -> crate::commands::error::CliError {
     match error {
         crate::commands::error::CliError::Usage(text) => usage(format!("{place}: {text}")),
         other => other,

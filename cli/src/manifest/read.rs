@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Document, MAX_FILE, ManifestError, parse};
+use strata_client::manifest::{Document, parse};
+
+use super::{MAX_FILE, ManifestError};
 
 /// The endings of files that are read in a directory.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];

@@ -2,3 +2,4 @@
 //! `strata_plan::application`; here is what reads repositories, asks the server and writes.
 
 pub mod repositories;
+pub mod source;
