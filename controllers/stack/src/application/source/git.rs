@@ -5,12 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use strata_client::client::Client;
-use strata_client::options::{GetOptions, ListOptions};
-use strata_model::object::ObjectKey;
+use strata_client::options::ListOptions;
 use strata_model::resource::{ResourceType, builtin};
 use strata_plan::application::rendered::{Fault, RenderError, Rendered};
 use strata_plan::application::types::NAMESPACE;
@@ -21,7 +18,6 @@ use super::cache::Newness;
 use super::listing::{self, Listing};
 use super::program::Programs;
 use super::render::{Sources, Task};
-use super::webhook::{self, Keys};
 use crate::application::repositories::{Ask, Fresh, Repositories};
 
 /// How long credentials that were read are good for.
@@ -85,23 +81,6 @@ impl Git {
         let access = Arc::new(access);
         *known = Some((Instant::now(), Arc::clone(&access)));
         Ok(access)
-    }
-
-    /// The keys that webhooks must be signed with; empty where there is no Secret of them, or it cannot be read.
-    pub async fn webhook_keys(&self) -> Keys {
-        let key = ObjectKey::new(NAMESPACE, webhook::SECRET);
-        let secret = match self.client.get(&builtin::SECRET, &key, &GetOptions::default()).await {
-            Ok(object) => serde_json::from_slice::<Value>(object.bytes()).unwrap_or_default(),
-            Err(error) => {
-                tracing::debug!(%error, "there are no keys of webhooks");
-                Value::Null
-            }
-        };
-        Keys::from_secret(|name| {
-            let data = secret["data"][name].as_str().unwrap_or_default();
-            let text = STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            text.unwrap_or_default()
-        })
     }
 
     async fn objects(
