@@ -5,7 +5,7 @@ use clap::Command;
 /// The groups, in the order of a newcomer's way. What is in none comes last.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run a platform", &["up", "apiserver", "controller", "node", "store"]),
-    ("Look", &["get", "describe", "why", "tree", "logs", "watch", "wait", "queue", "explain"]),
+    ("Look", &["get", "describe", "why", "tree", "logs", "watch", "wait", "queue", "top", "explain"]),
     (
         "Change",
         &["apply", "create", "delete", "edit", "patch", "scale", "set", "rollout", "label", "annotate"],

@@ -55,6 +55,8 @@ mod tree;
 
 mod queue;
 
+mod top;
+
 mod explain;
 
 mod api;
@@ -113,6 +115,9 @@ pub enum ResourceCommand {
     /// Show what the controllers have to do, and have one do it now
     #[command(after_help = queue::EXAMPLES)]
     Queue(With<queue::QueueArgs>),
+    /// Show layers, queues and writes live, until q
+    #[command(after_help = top::EXAMPLES)]
+    Top(With<top::TopArgs>),
     /// Say what a type and its fields are
     #[command(after_help = explain::EXAMPLES)]
     Explain(With<explain::ExplainArgs>),
@@ -228,6 +233,13 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
         C::Diff(with) => online(before, with, diff::run).await,
         C::Tree(with) => online(before, with, tree::run).await,
         C::Queue(with) => finish("", queue::run(with.connection.or(before), with.args).await),
+        C::Top(with) => {
+            let connection = with.connection.or(before);
+            on(connection.clone(), with.args, async |session, args| {
+                top::run(session, &connection, args).await
+            })
+            .await
+        }
         C::Explain(with) => online(before, with, explain::run).await,
         C::Logs(with) => online(before, with, logs::run).await,
         C::Apply(with) => online(before, with, apply::run).await,

@@ -104,14 +104,24 @@ fn asked(error: AskError) -> CliError {
     usage(format!("{error}{cause}"))
 }
 
-/// The admin ports beside the kubeconfig in use.
-fn sockets(connection: &ConnectionArgs) -> CliResult<Vec<Place>> {
+/// The folders in which admin ports are, beside the kubeconfig in use.
+fn folders(connection: &ConnectionArgs) -> Vec<PathBuf> {
     let files = connection.kubeconfigs(&Environment::of_process(), |path| path.exists());
-    let folders: Vec<PathBuf> =
-        files.iter().filter_map(|f| f.parent()).map(|dir| dir.join(SOCKETS)).collect();
-    let mut found: Vec<PathBuf> = folders.iter().flat_map(|folder| entries(folder)).collect();
+    files.iter().filter_map(|f| f.parent()).map(|dir| dir.join(SOCKETS)).collect()
+}
+
+/// The admin ports beside the kubeconfig in use; none is none.
+pub fn sockets_of(connection: &ConnectionArgs) -> Vec<Place> {
+    let mut found: Vec<PathBuf> = folders(connection).iter().flat_map(|folder| entries(folder)).collect();
     found.sort();
+    found.into_iter().map(Place::Socket).collect()
+}
+
+/// The same, where there must be some.
+fn sockets(connection: &ConnectionArgs) -> CliResult<Vec<Place>> {
+    let found = sockets_of(connection);
     if found.is_empty() {
+        let folders = folders(connection);
         let looked: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
         return Err(usage(format!(
             "no processes of a platform found in {}: is `strata up` running? Its place is chosen by --data-dir; \
@@ -119,7 +129,7 @@ fn sockets(connection: &ConnectionArgs) -> CliResult<Vec<Place>> {
             looked.join(", ")
         )));
     }
-    Ok(found.into_iter().map(Place::Socket).collect())
+    Ok(found)
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
