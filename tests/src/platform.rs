@@ -132,6 +132,11 @@ impl Platform {
 
     /// Runs a command with the platform's kubeconfig in its environment, within the limit of a command.
     pub fn run(&self, command: &mut Command) -> Said {
+        self.run_within(command, COMMAND_LIMIT)
+    }
+
+    /// The same within another limit.
+    pub fn run_within(&self, command: &mut Command, limit: Duration) -> Said {
         command.env("KUBECONFIG", self.kubeconfig()).env("HOME", self.dir.path()).env_remove("XDG_DATA_HOME");
         let shown = format!("{command:?}");
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -139,11 +144,11 @@ impl Platform {
         let pid = child.id();
         let (send, done) = mpsc::sync_channel(1);
         std::thread::spawn(move || send.send(child.wait_with_output()));
-        match done.recv_timeout(COMMAND_LIMIT) {
+        match done.recv_timeout(limit) {
             Ok(output) => Said::of(output.unwrap_or_else(|e| panic!("{shown}: {e}"))),
             Err(_) => {
                 signal(pid as i32, Signal::KILL);
-                panic!("{shown} did not end in {COMMAND_LIMIT:?}");
+                panic!("{shown} did not end in {limit:?}");
             }
         }
     }
