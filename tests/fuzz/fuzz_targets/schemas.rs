@@ -1,0 +1,5 @@
+//! Fuzzes `schemas`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| strata_fuzz::schemas(data));
