@@ -1,6 +1,6 @@
 //! Who asks: a client certificate or a bearer token, turned into a user. Reads no sockets and no files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -11,6 +11,27 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// Name of everybody else.
 pub const ANONYMOUS: &str = "system:anonymous";
 
+/// Group of all service accounts; those of a namespace are in this group, a colon and the namespace.
+pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+/// What the names of service accounts as users begin with; namespace, a colon and the name follow.
+pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// The name of a service account as a user.
+pub fn service_account_name(namespace: &str, name: &str) -> String {
+    format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
+}
+
+/// Namespace and name of a service account, where a user's name is that of one.
+pub fn service_account(name: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = name.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+}
+
+/// The groups of a namespace's service accounts.
+pub fn service_account_groups(namespace: &str) -> Vec<String> {
+    vec![SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}")]
+}
+
 /// An identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -20,6 +41,8 @@ pub struct User {
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
+    /// What else the source tells, such as the pod that a token is bound to.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
@@ -28,12 +51,17 @@ impl User {
         if !groups.iter().any(|g| g == AUTHENTICATED) {
             groups.push(AUTHENTICATED.to_owned());
         }
-        Self { name: name.into(), uid: uid.into(), groups }
+        Self { name: name.into(), uid: uid.into(), groups, extra: BTreeMap::new() }
     }
 
     /// Somebody who showed nothing.
     pub fn anonymous() -> Self {
-        Self { name: ANONYMOUS.to_owned(), uid: String::new(), groups: vec![UNAUTHENTICATED.to_owned()] }
+        Self {
+            name: ANONYMOUS.to_owned(),
+            uid: String::new(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
+            extra: BTreeMap::new(),
+        }
     }
 
     /// Whether the user is in a group.
@@ -132,6 +160,8 @@ pub struct Impersonation {
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
+    /// What else is to be told of them.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Impersonation {
@@ -140,9 +170,15 @@ impl Impersonation {
         *self == Self::default()
     }
 
-    /// The user that is meant.
-    pub fn user(self) -> User {
-        if self.name == ANONYMOUS { User::anonymous() } else { User::known(self.name, self.uid, self.groups) }
+    /// The user that is meant. A service account is in its groups even where none are asked for.
+    pub fn user(mut self) -> User {
+        if self.name == ANONYMOUS {
+            return User::anonymous();
+        }
+        if let Some((namespace, _)) = service_account(&self.name).filter(|_| self.groups.is_empty()) {
+            self.groups = service_account_groups(namespace);
+        }
+        User { extra: self.extra, ..User::known(self.name, self.uid, self.groups) }
     }
 }
 

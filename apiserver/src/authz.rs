@@ -1,10 +1,11 @@
-//! What a user may do: one readable table of rules by group and name. Pure; knows no requests beyond their attributes.
+//! What the platform's own users may do, whatever roles say: one readable table of rules by group and name. Pure; knows
+//! no requests beyond their attributes. What everybody else may do is in roles (`rbac`).
 
 use serde_json::Value;
 use strata_model::resource::{GroupResource, builtin};
 use strata_model::status::{About, Reason, Status};
 
-use crate::authn::{AUTHENTICATED, User};
+use crate::authn::User;
 use crate::refusal::Refusal;
 use crate::value::text;
 
@@ -102,12 +103,6 @@ const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
 static RULES: &[Rule] = &[
     group(MASTERS, &["*"], &["*"]),
-    // Anybody known may ask who they are and what they may do.
-    group(
-        AUTHENTICATED,
-        &["create"],
-        &["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-    ),
     // A node agent holds pods to its machine and reports on them, on itself and by events.
     // Secrets and configuration are read by name, as a pod asks for them, never listed.
     group(NODES, READ, &["pods", "nodes"]),
@@ -186,11 +181,6 @@ static RULES: &[Rule] = &[
     user(ROOT_CA, WRITE, &["configmaps"]),
 ];
 
-/// Paths outside the resources that everybody may read.
-const PUBLIC_PATHS: &[&str] = &["/healthz", "/livez", "/readyz", "/version"];
-/// Paths outside the resources that every known user may read.
-const KNOWN_PATHS: &[&str] = &["/", "/api", "/apis", "/openapi"];
-
 fn concerns(rule: &Rule, who: &User) -> bool {
     match rule.who {
         Who::Group(group) => who.is_in(group),
@@ -264,23 +254,6 @@ pub fn granted(who: &User, namespace: &str) -> Vec<Granted> {
     let here = |rule: &&Rule| rule.namespace.is_empty() || rule.namespace == namespace;
     let own = RULES.iter().filter(|rule| concerns(rule, who)).filter(here);
     own.map(|rule| (rule.verbs, rule.resources)).collect()
-}
-
-/// Paths outside the resources that the user may read.
-pub fn granted_paths(who: &User) -> Vec<&'static str> {
-    match (who.is_in(MASTERS), who.is_in(AUTHENTICATED)) {
-        (true, _) => vec!["*"],
-        (false, true) => PUBLIC_PATHS.iter().chain(KNOWN_PATHS).copied().collect(),
-        (false, false) => PUBLIC_PATHS.to_vec(),
-    }
-}
-
-/// Whether the user may read a path that is no resource.
-pub fn allows_path(who: &User, path: &str) -> bool {
-    let under = |root: &&str| path == *root || (*root != "/" && path.starts_with(&format!("{root}/")));
-    who.is_in(MASTERS)
-        || PUBLIC_PATHS.iter().any(&under)
-        || (who.is_in(AUTHENTICATED) && KNOWN_PATHS.iter().any(under))
 }
 
 /// The refusal of something that is not allowed.
@@ -358,10 +331,6 @@ mod tests {
         let node = User::known("system:node:n1", "", vec![NODES.to_owned()]);
         assert!(allows(&node, &ask("list", "pods", "", "a")));
         assert!(!allows(&node, &Attributes { group: "example.com", ..ask("list", "pods", "", "a") }));
-        let anybody = User::known("eve", "", vec![]);
-        let review =
-            Attributes { group: "authorization.k8s.io", ..ask("create", "selfsubjectaccessreviews", "", "") };
-        assert!(allows(&anybody, &review));
     }
 
     #[test]
@@ -392,13 +361,5 @@ mod tests {
             "configmaps is forbidden: User \"eve\" cannot list resource \"configmaps\" in API group \"\" \
              in the namespace \"q8\""
         );
-    }
-
-    #[test]
-    fn strangers_see_health_and_version_only() {
-        let stranger = User::anonymous();
-        assert!(allows_path(&stranger, "/readyz/store") && allows_path(&stranger, "/version"));
-        assert!(!allows_path(&stranger, "/api") && !allows_path(&stranger, "/metrics"));
-        assert!(allows_path(&User::known("eve", "", vec![]), "/openapi/v3/api/v1"));
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::authn::{self, Impersonation, Tokens, User};
-use crate::authz::{self, Attributes};
+use crate::authn::{self, Impersonation, User};
+use crate::authz::Attributes;
 use crate::pipeline::api::Api;
 use crate::refusal::{Outcome, Refusal, bad_request, too_many_requests};
 use crate::telemetry::Telemetry;
@@ -35,20 +35,20 @@ pub struct Peer(pub Option<Arc<User>>);
 pub struct Gate {
     /// The server behind.
     pub api: Arc<Api>,
-    /// Bearer tokens.
-    pub tokens: Tokens,
     /// Counters.
     pub telemetry: Telemetry,
     requests: Arc<Semaphore>,
     watches: Arc<Semaphore>,
 }
 
+/// The group of questions about who somebody is.
+const AUTHENTICATION: &str = "authentication.k8s.io";
+
 impl Gate {
     /// A gate with all its room free.
-    pub fn new(api: Arc<Api>, tokens: Tokens) -> Self {
+    pub fn new(api: Arc<Api>) -> Self {
         Self {
             api,
-            tokens,
             telemetry: Telemetry::default(),
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             watches: Arc::new(Semaphore::new(MAX_WATCHES)),
@@ -59,8 +59,8 @@ impl Gate {
     pub fn authenticate(&self, peer: &Peer, authorization: Option<&str>) -> Outcome<Arc<User>> {
         match (authorization, &peer.0) {
             (Some(header), _) => {
-                let user = authn::bearer(header).and_then(|token| self.tokens.user(token));
-                user.cloned().map(Arc::new).ok_or_else(unauthorized)
+                let user = authn::bearer(header).and_then(|token| self.api.user_of(token));
+                user.map(Arc::new).ok_or_else(unauthorized)
             }
             (None, Some(user)) => Ok(Arc::clone(user)),
             (None, None) => Ok(Arc::new(User::anonymous())),
@@ -78,14 +78,8 @@ impl Gate {
         if asked.name.is_empty() {
             return Err(bad_request("to impersonate groups or a uid, name a user too (Impersonate-User)"));
         }
-        let groups = asked.groups.iter().map(|group| ("groups", group));
-        for (resource, name) in [("users", &asked.name)].into_iter().chain(groups) {
-            let attributes =
-                Attributes { verb: "impersonate", group: "", resource, subresource: "", namespace: "", name };
-            if !authz::allows(&who, &attributes) {
-                return Err(authz::denied(&who, &attributes));
-            }
-        }
+        let policy = self.api.access.policy();
+        needs(&asked).iter().try_for_each(|attributes| policy.check(&who, attributes))?;
         Ok(Arc::new(asked.user()))
     }
 
@@ -98,6 +92,31 @@ impl Gate {
     pub fn enter_watch(&self) -> Outcome<OwnedSemaphorePermit> {
         room(&self.watches, "too many watches are open, please try again")
     }
+}
+
+/// What whoever asks to be taken for somebody must be allowed to do.
+fn needs(asked: &Impersonation) -> Vec<Attributes<'_>> {
+    let one = |group, resource, namespace, name| Attributes {
+        verb: "impersonate",
+        group,
+        resource,
+        subresource: "",
+        namespace,
+        name,
+    };
+    let mut needs = vec![match authn::service_account(&asked.name) {
+        Some((namespace, name)) => one("", "serviceaccounts", namespace, name),
+        None => one("", "users", "", &asked.name),
+    }];
+    needs.extend(asked.groups.iter().map(|group| one("", "groups", "", group)));
+    if !asked.uid.is_empty() {
+        needs.push(one(AUTHENTICATION, "uids", "", &asked.uid));
+    }
+    for (key, values) in &asked.extra {
+        let of = |value| Attributes { subresource: key, ..one(AUTHENTICATION, "userextras", "", value) };
+        needs.extend(values.iter().map(|value| of(value.as_str())));
+    }
+    needs
 }
 
 fn room(semaphore: &Arc<Semaphore>, message: &str) -> Outcome<OwnedSemaphorePermit> {

@@ -55,7 +55,7 @@ impl Discovery for DiscoveryService {
 
 fn admit<T>(request: &Request<T>, path: &str) -> Result<(), Status> {
     let caller = caller(request)?;
-    if authz::allows_path(&caller.user, path) {
+    if caller.policy.allows_path(&caller.user, "get", path) {
         return Ok(());
     }
     Err(refused(authz::denied_path(&caller.user, path, "get")))

@@ -106,7 +106,8 @@ impl Resources for ResourcesService {
                     &reference.resource,
                 )
             {
-                let object = self.gate.api.review(&caller, review, &body, &options)?;
+                let review = (review, asked.namespace.as_str());
+                let object = self.gate.api.review(&caller, review, &body, &options).await?;
                 return Ok(v1::WriteResponse { object, changed: false, warnings: Vec::new() });
             }
             let name = if asked.subresource.is_empty() { "" } else { asked.name.as_str() };

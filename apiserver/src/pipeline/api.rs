@@ -17,11 +17,13 @@ use strata_store::store::Store;
 use strata_store::txn::{Committed, Condition, Txn};
 use tokio::sync::watch;
 
+use super::access::Access;
 use super::followed::Followed;
 use super::leaving::Leaving;
 use super::nodes::Nodes;
 use super::request::{Caller, Target};
 use super::turns::Turns;
+use crate::authn::Tokens;
 use crate::refusal::{self, Outcome, about};
 use crate::storage;
 use crate::strategy::Moment;
@@ -49,11 +51,15 @@ pub struct Api {
     pub admission: Followed,
     /// Where writes wait that change the same record.
     pub turns: Turns,
+    /// Who may do what.
+    pub access: Access,
+    /// Bearer tokens that are told by a file.
+    pub tokens: Tokens,
 }
 
 impl Api {
     /// A server that serves the built-in types.
-    pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes) -> Self {
+    pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes, tokens: Tokens) -> Self {
         let catalogue = ArcSwap::from_pointee(catalogue);
         let (followed, leaving) = (watch::Sender::new(Revision::ZERO), watch::Sender::new(Vec::new()));
         Self {
@@ -64,6 +70,8 @@ impl Api {
             nodes,
             admission: Followed::default(),
             turns: Turns::default(),
+            access: Access::default(),
+            tokens,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::managed::entries::Managed;
 use crate::refusal::{self, Outcome, about, bad_request};
 use crate::storage;
 use crate::strategy::{self, Part};
-use crate::types::review::Review;
+use crate::types::review::{Answer, Asker, Review};
 use crate::value::text;
 
 /// A new object that may be stored.
@@ -160,24 +160,25 @@ impl Api {
     }
 
     /// Answers a review; nothing is stored.
-    pub fn review(
+    pub async fn review(
         &self,
         caller: &Caller,
-        review: &Review,
+        (review, namespace): (&Review, &str),
         body: &Body,
         options: &WriteOptions,
     ) -> Outcome<Bytes> {
+        if review.namespaced == namespace.is_empty() {
+            return Err(refusal::no_such_place());
+        }
         let asked = crate::authz::Attributes {
             verb: Verb::Create.as_str(),
             group: review.group,
             resource: review.resource,
             subresource: "",
-            namespace: "",
+            namespace,
             name: "",
         };
-        if !crate::authz::allows(&caller.user, &asked) {
-            return Err(crate::authz::denied(&caller.user, &asked));
-        }
+        caller.policy.check(&caller.user, &asked)?;
         let wanted = Wanted::new(review.group, review.version, review.kind);
         let Decoded { mut value, .. } = body::decode(body, wanted, options.validation)?;
         if !value.is_object() {
@@ -188,7 +189,12 @@ impl Api {
         members.insert("kind".to_owned(), review.kind.into());
         let metadata = crate::value::child(&mut value, "metadata");
         metadata.insert("creationTimestamp".to_owned(), Value::Null);
-        (review.answer)(&mut value, &caller.user);
+        crate::strategy::check_namespace(&mut value, namespace)?;
+        let asker = Asker { user: &caller.user, policy: &caller.policy };
+        match review.answer {
+            Answer::Of(answer) => answer(&mut value, &asker)?,
+            Answer::Token => self.review_token(&mut value).await?,
+        }
         to_bytes(&value)
     }
 }

@@ -18,6 +18,7 @@ use super::api::Api;
 use super::leaving::Leaving;
 use super::read::ListOptions;
 use super::request::{Caller, Deed, Target};
+use super::roles;
 use crate::custom::definition::{CLEANUP, Custom, Definition, Names};
 use crate::custom::names::{self, Verdict};
 use crate::deletion::Options;
@@ -238,11 +239,15 @@ impl Api {
         }
     }
 
-    /// Waits until this server goes by what was just written: serves what a definition says, and admits by what
-    /// configures admission; for all other types, not at all.
+    /// Waits until this server goes by what was just written: serves what a definition says, decides by a role, and
+    /// admits by what configures admission; for all other types, not at all.
     pub async fn followed(&self, target: &Target, revision: Revision) {
-        self.admission.reached(&target.served.resource.id, revision).await;
-        if target.served.resource.id != builtin::CUSTOM_RESOURCE_DEFINITION.id {
+        let id = &target.served.resource.id;
+        self.admission.reached(id, revision).await;
+        if roles::concerns(id) {
+            return self.access.reached(revision).await;
+        }
+        if *id != builtin::CUSTOM_RESOURCE_DEFINITION.id {
             return;
         }
         let mut seen = self.followed_revision();

@@ -110,7 +110,7 @@ impl Api {
                 let txn = riders.board(reserve(target, txn, Some(old), None)).cause(deed.cause(caller));
                 if !options.dry_run {
                     let Ok(committed) = self.commit_for(caller, txn).await? else { return Ok(None) };
-                    self.admission.reached(&target.served.resource.id, committed.revision).await;
+                    self.followed(target, committed.revision).await;
                 }
                 Ok(Some(Deleted { bytes, removed: true, warnings: Vec::new() }))
             }
@@ -125,7 +125,7 @@ impl Api {
         list: &ListOptions,
         options: &Options,
     ) -> Outcome<Page> {
-        target.admit(caller, Verb::DeleteCollection)?;
+        target.admit_selected(caller, Verb::DeleteCollection, &list.fields)?;
         let page = self.select(target, list).await?;
         let each = |record: &Arc<Record>| {
             let target = Target {

@@ -1,6 +1,7 @@
 //! The one path of every verb: authorise, resolve, decode, default and validate, store, answer. Both facades end here;
 //! nothing here knows HTTP or gRPC.
 
+pub mod access;
 pub mod request;
 pub mod body;
 pub mod ownership;
@@ -22,6 +23,7 @@ pub mod policies;
 pub mod hooks;
 pub mod admit;
 pub mod create;
+pub mod tokens;
 pub mod update;
 pub mod patch;
 pub mod scale;
@@ -33,5 +35,6 @@ pub mod delete;
 pub mod evict;
 pub mod watching;
 pub mod logs;
+pub mod roles;
 pub mod definitions;
 pub mod upkeep;

@@ -60,7 +60,7 @@ impl Api {
 
     /// All objects of a type, or of a type in a namespace, that are selected.
     pub async fn list(&self, caller: &Caller, target: &Target, options: &ListOptions) -> Outcome<Page> {
-        target.admit(caller, Verb::List)?;
+        target.admit_selected(caller, Verb::List, &options.fields)?;
         self.select(target, options).await
     }
 

@@ -6,11 +6,13 @@ use bytes::Bytes;
 use serde_json::Value;
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::resource::Verb;
+use strata_model::selector::FieldSelector;
 
 use crate::authn::User;
 use crate::authz::{self, Attributes};
 use crate::fence::Fence;
 use crate::history::cause::Cause;
+use crate::rbac::policy::Policy;
 use crate::refusal::{Outcome, about, invalid_options, method_not_allowed};
 use crate::types::catalogue::Served;
 
@@ -28,6 +30,8 @@ pub struct Caller {
     pub request: String,
     /// The client's program, which manages what it writes where a write names no manager.
     pub agent: String,
+    /// What users may do, as it was when the request came.
+    pub policy: Arc<Policy>,
     /// The term of a lease that its writes are fenced with, if it named one.
     pub fence: Option<Fence>,
 }
@@ -40,6 +44,7 @@ impl Caller {
             user: Arc::new(user),
             request: task.to_owned(),
             agent: "strata-apiserver".to_owned(),
+            policy: Arc::default(),
             fence: None,
         }
     }
@@ -68,6 +73,18 @@ pub struct Target {
 impl Target {
     /// Checks that the verb is offered at this place, and that the user may use it there.
     pub fn admit(&self, caller: &Caller, verb: Verb) -> Outcome<()> {
+        self.admit_named(caller, verb, &self.name)
+    }
+
+    /// The same for a collection: where its field selector asks for one name, the user may need rights on that alone.
+    pub fn admit_selected(&self, caller: &Caller, verb: Verb, fields: &str) -> Outcome<()> {
+        match self.name.is_empty() {
+            true => self.admit_named(caller, verb, &single_name(fields)),
+            false => self.admit(caller, verb),
+        }
+    }
+
+    fn admit_named(&self, caller: &Caller, verb: Verb, name: &str) -> Outcome<()> {
         let resource = &self.served.resource;
         let verbs = match self.subresource.as_str() {
             "" => resource.verbs,
@@ -79,11 +96,9 @@ impl Target {
             resource: &resource.id.resource,
             subresource: &self.subresource,
             namespace: &self.namespace,
-            name: &self.name,
+            name,
         };
-        if !authz::allows(&caller.user, &asked) {
-            return Err(authz::denied(&caller.user, &asked));
-        }
+        caller.policy.check(&caller.user, &asked)?;
         if verbs.contains(&verb) { Ok(()) } else { Err(method_not_allowed()) }
     }
 }
@@ -97,6 +112,13 @@ impl Target {
             false => Err(authz::not_own(&caller.user, about(resource, name), verb)),
         }
     }
+}
+
+/// The one name that a field selector asks for; empty where it asks for none, or cannot be read.
+pub fn single_name(fields: &str) -> String {
+    let parsed = FieldSelector::parse(fields).unwrap_or_default();
+    let named = parsed.requirements.into_iter().find(|r| r.equal && r.field == "metadata.name");
+    named.map(|requirement| requirement.value).unwrap_or_default()
 }
 
 /// What to do with unknown and duplicate fields.

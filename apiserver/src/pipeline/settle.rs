@@ -13,7 +13,8 @@ use strata_store::txn::{Condition, Txn, Value as Bytes};
 
 use super::request::{Caller, Target};
 use crate::authn::User;
-use crate::refusal::{Outcome, about, invalid};
+use crate::rbac::policy::Policy;
+use crate::refusal::{Outcome, about, invalid, not_found};
 use crate::storage;
 use crate::types::rules::{Around, Unsettled};
 use crate::value::text;
@@ -28,7 +29,7 @@ fn reservation(name: &str) -> Key {
 /// The state that a write is decided on.
 struct State<'a> {
     snapshot: &'a Snapshot,
-    user: &'a User,
+    caller: &'a Caller,
 }
 
 impl Around for State<'_> {
@@ -51,7 +52,11 @@ impl Around for State<'_> {
     }
 
     fn user(&self) -> &User {
-        self.user
+        &self.caller.user
+    }
+
+    fn policy(&self) -> &Policy {
+        &self.caller.policy
     }
 }
 
@@ -64,11 +69,12 @@ pub fn settle(
     old: Option<&Value>,
 ) -> Outcome<()> {
     let Some(settle) = target.served.rules.settle else { return Ok(()) };
-    let state = State { snapshot, user: &caller.user };
+    let state = State { snapshot, caller };
     settle(new, old, &state).map_err(|why| {
         let name = text(new, &["metadata", "name"]);
         match why {
             Unsettled::Faults(faults) => invalid(&target.served.resource, name, &faults),
+            Unsettled::Missing(resource, name) => not_found(resource, &name),
             Unsettled::Forbidden(why) => {
                 Box::new(Status::forbidden(about(&target.served.resource, name), &why))
             }

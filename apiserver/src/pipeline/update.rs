@@ -143,6 +143,7 @@ impl Api {
                 target.name
             )));
         }
+        target.admit(caller, Verb::Create)?;
         strategy::check_type(&target.served, &mut decoded.value)?;
         let metadata = crate::value::child(&mut decoded.value, "metadata");
         metadata.insert("name".to_owned(), target.name.clone().into());

@@ -38,6 +38,7 @@ impl Api {
             )
             .await?;
         }
+        self.ensure_roles().await?;
         for (name, value) in policy::SYSTEM_CLASSES {
             let class = json!({"metadata": {"name": name}, "value": value,
                 "description": "For pods without which the platform does not work."});

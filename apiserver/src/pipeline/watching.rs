@@ -83,7 +83,7 @@ impl Api {
         selectors: (&str, &str),
         start: Start,
     ) -> Outcome<Observer> {
-        target.admit(caller, Verb::Watch)?;
+        target.admit_selected(caller, Verb::Watch, selectors.1)?;
         let selection = Selection::parse(&target.served, selectors.0, selectors.1)?;
         let range = range_of(&target.stored(), &selection);
         let (from, asked) = match start {

@@ -65,8 +65,10 @@ pub fn resources(catalogue: &Catalogue, group: &str, version: &str) -> Outcome<V
         }
     }
     for review in REVIEWS.iter().filter(|r| r.group == group && r.version == version) {
-        found.push(json!({"name": review.resource, "singularName": review.singular, "namespaced": false,
-            "kind": review.kind, "verbs": ["create"]}));
+        found.push(
+            json!({"name": review.resource, "singularName": review.singular, "namespaced": review.namespaced,
+            "kind": review.kind, "verbs": ["create"]}),
+        );
     }
     if found.is_empty() {
         return Err(no_such_place());
@@ -186,8 +188,9 @@ fn aggregated_resources(catalogue: &Catalogue, group: &str, version: &str) -> Ve
         found.push(entry);
     }
     for review in REVIEWS.iter().filter(|r| r.group == group && r.version == version) {
+        let scope = if review.namespaced { "Namespaced" } else { "Cluster" };
         found.push(
-            json!({"resource": review.resource, "responseKind": kind("", "", review.kind), "scope": "Cluster",
+            json!({"resource": review.resource, "responseKind": kind("", "", review.kind), "scope": scope,
             "singularResource": review.singular, "verbs": ["create"]}),
         );
     }

@@ -34,7 +34,7 @@ fn make(catalogue: &Catalogue) -> Documents {
         version: review.version.to_owned(),
         plural: review.resource.to_owned(),
         kind: review.kind.to_owned(),
-        namespaced: false,
+        namespaced: review.namespaced,
         verbs: vec!["create".to_owned()],
         subresources: Vec::new(),
         custom: None,

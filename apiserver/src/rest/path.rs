@@ -138,7 +138,8 @@ fn decode(path: &str) -> Option<Vec<String>> {
     parts.map(|part| percent(part).filter(|p| !p.contains('/') && p != "." && p != "..")).collect()
 }
 
-fn percent(part: &str) -> Option<String> {
+/// Text with `%xx` decoded; `None` where that is no text.
+pub fn percent(part: &str) -> Option<String> {
     let mut out = Vec::with_capacity(part.len());
     let mut bytes = part.bytes();
     while let Some(byte) = bytes.next() {

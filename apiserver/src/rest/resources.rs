@@ -86,7 +86,8 @@ impl Rest {
                 return Err(method_not_allowed());
             }
             let options = asked.query.write("CreateOptions")?;
-            let bytes = self.gate.api.review(asked.caller, review, &asked.content()?, &options)?;
+            let review = (review, path.namespace.as_str());
+            let bytes = self.gate.api.review(asked.caller, review, &asked.content()?, &options).await?;
             return respond::stored(StatusCode::CREATED, bytes, asked.accept(Offer::Whole)?);
         }
         let served = catalogue.find(&path.group, &path.version, &path.resource).ok_or_else(no_such_place)?;
@@ -146,7 +147,7 @@ impl Rest {
         };
         let options = asked.query.watch()?;
         let include = asked.query.include()?;
-        target.admit(asked.caller, Verb::Watch)?;
+        target.admit_selected(asked.caller, Verb::Watch, asked.query.text("fieldSelector"))?;
         let permit = self.gate.enter_watch()?;
         if let Some(revision) = options.not_older
             && let Err(refusal) = self.gate.api.not_older(revision).await

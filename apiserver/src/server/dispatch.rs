@@ -1,5 +1,6 @@
 //! One request, before it is known which facade it is for: who asks, its id, its span, its counters.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,6 +25,7 @@ use crate::grpc::resources::ResourcesService;
 use crate::pipeline::request::Caller;
 use crate::refusal;
 use crate::rest::facade::Rest;
+use crate::rest::path;
 use crate::rest::respond;
 use strata_wire::FENCE_HEADER;
 use strata_wire::convert::to_rpc;
@@ -126,7 +128,8 @@ impl Site {
                 Some(Err(refusal)) if is_grpc => return to_rpc(&refusal).into_http(),
                 Some(Err(refusal)) => return respond::refusal(&refusal),
             };
-        let caller = Caller { user, request: id.to_owned(), agent, fence };
+        let policy = self.gate.api.access.policy();
+        let caller = Caller { user, request: id.to_owned(), agent, policy, fence };
         if is_grpc {
             let open = OPEN_METHODS.iter().any(|method| request.uri().path().starts_with(method));
             if caller.user.is_anonymous() && !open {
@@ -194,7 +197,20 @@ fn impersonation(headers: &HeaderMap) -> Impersonation {
         name: one("impersonate-user"),
         uid: one("impersonate-uid"),
         groups: headers.get_all("impersonate-group").iter().map(text).collect(),
+        extra: extra(headers),
     }
+}
+
+/// What `Impersonate-Extra-<key>` headers tell; keys may be written with `%xx`.
+fn extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in headers {
+        if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
+            let key = path::percent(key).unwrap_or_else(|| key.to_owned());
+            extra.entry(key).or_default().push(String::from_utf8_lossy(value.as_bytes()).into_owned());
+        }
+    }
+    extra
 }
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {

@@ -111,9 +111,9 @@ impl Server {
             }
             None => Tokens::default(),
         };
-        let api = Api::new(store, Catalogue::new(&Registry::builtin()), nodes);
+        let api = Api::new(store, Catalogue::new(&Registry::builtin()), nodes, tokens);
         api.prepare().await.map_err(StartError::Prepare)?;
-        let gate = Arc::new(Gate::new(Arc::new(api), tokens));
+        let gate = Arc::new(Gate::new(Arc::new(api)));
         let (end, ending) = watch::channel(false);
         let site = Arc::new(Site::new(Arc::clone(&gate), ending).await?);
         Ok(Self { address, listener, tls, gate, site, end })
@@ -136,8 +136,11 @@ impl Server {
         upkeep.spawn(async move { api.clean_up_definitions().await });
         let api = Arc::clone(&gate.api);
         upkeep.spawn(async move { api.admission.follow(&api.store).await });
+        let api = Arc::clone(&gate.api);
+        upkeep.spawn(async move { api.follow_roles().await });
         gate.api.all_followed().await;
         gate.api.admission.begun().await;
+        gate.api.roles_followed().await;
         let serving = connections::serve(listener, tls, site, &gate.telemetry, end.subscribe());
         tokio::pin!(serving, shutdown);
         let outcome = tokio::select! {

@@ -1,11 +1,16 @@
-//! Roles and their bindings: stored and checked here; what they allow is decided elsewhere.
+//! Roles and their bindings: what they look like, and that nobody grants what they do not hold. What they allow is
+//! decided elsewhere.
 
 use serde_json::{Value, json};
 use strata_model::field::{FieldError, FieldPath};
 use strata_model::names;
+use strata_model::resource::{ResourceType, builtin};
 
-use super::rules::{AGE, Column, Faults, NAME, PLAIN, Rules, column, wide};
+use super::rules::{AGE, Around, Column, Faults, NAME, PLAIN, Rules, Unsettled, column, wide};
 use super::{check, print};
+use crate::authz::Attributes;
+use crate::rbac::cover;
+use crate::rbac::rule::Rule;
 use crate::value::{at, child, default, list, object, text};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -20,6 +25,7 @@ pub static ROLE: Rules = Rules {
     columns: ROLE_COLUMNS,
     row: print::name_and_creation,
     create_on_update: true,
+    settle: Some(may_grant),
     ..PLAIN
 };
 
@@ -41,6 +47,62 @@ pub static CLUSTER_ROLE: Rules = Rules {
     },
     ..ROLE
 };
+
+/// The type of roles in a namespace, or (empty) of those beside namespaces.
+fn role_type(namespace: &str) -> &'static ResourceType {
+    if namespace.is_empty() { &builtin::CLUSTER_ROLE } else { &builtin::ROLE }
+}
+
+/// Whether the writer may use a verb on a role of a type, by name, in a namespace.
+fn may(around: &dyn Around, verb: &str, role: (&ResourceType, &str), namespace: &str) -> bool {
+    let (type_, name) = role;
+    let (group, resource) = (GROUP, &*type_.id.resource);
+    let asked = Attributes { verb, group, resource, subresource: "", namespace, name };
+    around.policy().allows(around.user(), &asked)
+}
+
+/// Nobody writes rules into a role that they do not hold themselves, unless they may `escalate` it.
+fn may_grant(role: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(), Unsettled> {
+    let same = |part: &str| old.is_some_and(|old| old.get(part) == role.get(part));
+    if same("rules") && same("aggregationRule") {
+        return Ok(());
+    }
+    let (namespace, name) = (text(role, &["metadata", "namespace"]), text(role, &["metadata", "name"]));
+    if may(around, "escalate", (role_type(namespace), name), namespace) {
+        return Ok(());
+    }
+    let gathers = |role: &Value| at(role, &["aggregationRule"]).is_some_and(|rule| !rule.is_null());
+    let (policy, user) = (around.policy(), around.user());
+    if (gathers(role) || old.is_some_and(gathers))
+        && policy.escalation(user, "", &cover::everything()).is_some()
+    {
+        let why = "must have cluster-admin privileges to use the aggregationRule";
+        return Err(Unsettled::Forbidden(why.to_owned()));
+    }
+    refuse(policy.escalation(user, namespace, &Rule::read_all(role)))
+}
+
+/// Nobody binds a role whose rules they do not hold themselves, unless they may `bind` it.
+fn may_bind(binding: &mut Value, old: Option<&Value>, around: &dyn Around) -> Result<(), Unsettled> {
+    let same = |part: &str| old.is_some_and(|old| old.get(part) == binding.get(part));
+    if same("roleRef") && same("subjects") {
+        return Ok(());
+    }
+    let namespace = text(binding, &["metadata", "namespace"]);
+    let (kind, name) = (text(binding, &["roleRef", "kind"]), text(binding, &["roleRef", "name"]));
+    let place = if kind == builtin::ROLE.kind { namespace } else { "" };
+    let type_ = role_type(place);
+    if may(around, "bind", (type_, name), namespace) {
+        return Ok(());
+    }
+    let role = around.get(&type_.id, place, name);
+    let role = role.ok_or_else(|| Unsettled::Missing(type_, name.to_owned()))?;
+    refuse(around.policy().escalation(around.user(), namespace, &Rule::read_all(&role)))
+}
+
+fn refuse(why: Option<String>) -> Result<(), Unsettled> {
+    why.map_or(Ok(()), |why| Err(Unsettled::Forbidden(why)))
+}
 
 fn validate_rules(role: &Value, in_namespace: bool, faults: &mut Faults) {
     for (index, rule) in list(role, &["rules"]).iter().enumerate() {
@@ -123,6 +185,7 @@ pub static ROLE_BINDING: Rules = Rules {
         ]
     },
     create_on_update: true,
+    settle: Some(may_bind),
     ..PLAIN
 };
 

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_model::field::FieldError;
 use strata_model::names::{self, NameRule};
-use strata_model::resource::GroupResource;
+use strata_model::resource::{GroupResource, ResourceType};
 
 use crate::authn::User;
+use crate::rbac::policy::Policy;
 
 /// The faults found in an object.
 pub type Faults = Vec<FieldError>;
@@ -95,6 +96,8 @@ pub trait Around {
     fn below(&self, limit: u32) -> u32;
     /// Who writes.
     fn user(&self) -> &User;
+    /// What users may do.
+    fn policy(&self) -> &Policy;
 }
 
 /// Why an object cannot be what its writer wants, seen beside others.
@@ -104,6 +107,8 @@ pub enum Unsettled {
     Faults(Faults),
     /// It is not allowed.
     Forbidden(String),
+    /// What it names is not there.
+    Missing(&'static ResourceType, String),
 }
 
 /// An object that another one needs beside itself in its namespace.

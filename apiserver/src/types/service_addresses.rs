@@ -220,9 +220,10 @@ pub fn reserves(service: &Value) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::authn::User;
+    use crate::rbac::policy::Policy;
     use strata_model::resource::GroupResource;
 
-    struct World(BTreeSet<String>, User);
+    struct World(BTreeSet<String>, User, Policy);
 
     impl Around for World {
         fn get(&self, _: &GroupResource, _: &str, _: &str) -> Option<Value> {
@@ -240,10 +241,13 @@ mod tests {
         fn user(&self) -> &User {
             &self.1
         }
+        fn policy(&self) -> &Policy {
+            &self.2
+        }
     }
 
     fn world(taken: &[&str]) -> World {
-        World(taken.iter().map(|name| (*name).to_owned()).collect(), User::anonymous())
+        World(taken.iter().map(|name| (*name).to_owned()).collect(), User::anonymous(), Policy::default())
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 pub struct Rest {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
-    token: Option<&'static str>,
+    token: Option<String>,
 }
 
 /// An answer.
@@ -48,8 +48,8 @@ impl Rest {
         Self::new(server, Some(("admin", "system:masters")))
     }
 
-    pub fn with_token(server: &TestServer, token: &'static str) -> Self {
-        Self { token: Some(token), ..Self::new(server, None) }
+    pub fn with_token(server: &TestServer, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..Self::new(server, None) }
     }
 
     async fn open(
@@ -67,7 +67,7 @@ impl Rest {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        if let Some(token) = self.token {
+        if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap()

@@ -100,9 +100,9 @@ pub fn open(directory: &Path) -> Outcome<Store> {
 }
 
 async fn serve(store: Store) -> Outcome<()> {
-    let api = Api::new(store, Catalogue::new(&Registry::builtin()), Nodes::default());
+    let api = Api::new(store, Catalogue::new(&Registry::builtin()), Nodes::default(), Tokens::default());
     api.prepare().await.map_err(|status| status.message)?;
-    let gate = Arc::new(Gate::new(Arc::new(api), Tokens::default()));
+    let gate = Arc::new(Gate::new(Arc::new(api)));
     let (_end, ending) = tokio::sync::watch::channel(false);
     let site = Arc::new(Site::new(gate, ending).await?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
