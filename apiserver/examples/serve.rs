@@ -28,6 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         client_authority: Some(Pem::Text(authority.pem())),
         token_file: None,
         nodes: None,
+        service_accounts: Default::default(),
     };
     let engine = EngineChoice::Memory(Memory::default());
     let store = Store::open(strata_store::config::Config::default(), engine)?;

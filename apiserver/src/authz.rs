@@ -40,14 +40,24 @@ enum Who {
 }
 
 /// One rule: who may use which verbs on which `resource[/subresource]`, in one namespace or (empty) everywhere.
-/// `*` stands for all verbs, or for all resources including their subresources. With `own` it covers only objects
-/// named like the node that asks, or like one of the simulated nodes that its agent holds.
+/// `*` stands for all verbs, or for all resources including their subresources.
 struct Rule {
     who: Who,
     verbs: &'static [&'static str],
     resources: &'static [&'static str],
     namespace: &'static str,
-    own: bool,
+    which: Which,
+}
+
+/// Which objects a rule is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// All, alone or as a list.
+    All,
+    /// All, one at a time: the request must name the one.
+    Named,
+    /// Those named like the node that asks, or like one of the simulated nodes that its agent holds.
+    Own,
 }
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -60,7 +70,7 @@ const fn group(
     verbs: &'static [&'static str],
     resources: &'static [&'static str],
 ) -> Rule {
-    Rule { who: Who::Group(name), verbs, resources, namespace: "", own: false }
+    Rule { who: Who::Group(name), verbs, resources, namespace: "", which: Which::All }
 }
 
 const fn user(
@@ -68,7 +78,7 @@ const fn user(
     verbs: &'static [&'static str],
     resources: &'static [&'static str],
 ) -> Rule {
-    Rule { who: Who::User(name), verbs, resources, namespace: "", own: false }
+    Rule { who: Who::User(name), verbs, resources, namespace: "", which: Which::All }
 }
 
 const fn own(
@@ -76,7 +86,11 @@ const fn own(
     resources: &'static [&'static str],
     namespace: &'static str,
 ) -> Rule {
-    Rule { who: Who::Group(NODES), verbs, resources, namespace, own: true }
+    Rule { who: Who::Group(NODES), verbs, resources, namespace, which: Which::Own }
+}
+
+const fn named(verbs: &'static [&'static str], resources: &'static [&'static str]) -> Rule {
+    Rule { who: Who::Group(NODES), verbs, resources, namespace: "", which: Which::Named }
 }
 
 /// What the names of node identities begin with.
@@ -104,9 +118,12 @@ const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 static RULES: &[Rule] = &[
     group(MASTERS, &["*"], &["*"]),
     // A node agent holds pods to its machine and reports on them, on itself and by events.
-    // Secrets and configuration are read by name, as a pod asks for them, never listed.
     group(NODES, READ, &["pods", "nodes"]),
-    group(NODES, &["get"], &["namespaces", "configmaps", "secrets", "serviceaccounts"]),
+    group(NODES, &["get"], &["namespaces"]),
+    // What pods name is read by name, never listed, and only if a pod of the node names it (`pipeline::node_reads`).
+    named(READ, &["configmaps", "secrets"]),
+    named(&["get"], &["persistentvolumeclaims", "serviceaccounts"]),
+    named(&["create"], &["serviceaccounts/token"]),
     group(NODES, &["delete"], &["pods"]),
     group(NODES, STATUS, &["pods/status"]),
     group(NODES, &["create"], &["nodes"]),
@@ -118,7 +135,7 @@ static RULES: &[Rule] = &[
         verbs: &["get", "list", "watch", "create"],
         resources: &["leases"],
         namespace: "kube-node-lease",
-        own: false,
+        which: Which::All,
     },
     own(&["update", "patch", "delete"], &["leases"], "kube-node-lease"),
     // Every controller reports by events, and elects its leader in kube-system.
@@ -128,7 +145,7 @@ static RULES: &[Rule] = &[
         verbs: WRITE,
         resources: &["leases"],
         namespace: "kube-system",
-        own: false,
+        which: Which::All,
     },
     user(DEPLOYMENT, CHANGE, &["deployments"]),
     user(DEPLOYMENT, STATUS, &["deployments/status"]),
@@ -210,7 +227,7 @@ fn is_built_in(asked: &Attributes<'_>) -> bool {
 /// Whether a user may touch an object, as far as that hangs on the object itself: a node changes the pods that are bound
 /// to it, and the node and lease of its name. What it may do at all is decided before.
 pub fn owns(who: &User, type_: &GroupResource, name: &str, object: &Value) -> bool {
-    if !who.is_in(NODES) || who.is_in(MASTERS) {
+    if !is_node(who) {
         return true;
     }
     if *type_ == builtin::POD.id {
@@ -222,7 +239,7 @@ pub fn owns(who: &User, type_: &GroupResource, name: &str, object: &Value) -> bo
 
 /// The refusal of an object that is another node's.
 pub fn not_own(who: &User, about: About<'_>, verb: &str) -> Refusal {
-    let node = who.name.strip_prefix(NODE_PREFIX).unwrap_or(&who.name);
+    let node = node_name(who);
     let what = match about.resource == builtin::POD.id.resource {
         true => "pods with spec.nodeName set to itself".to_owned(),
         false => format!("{} of its own name", about.resource),
@@ -232,13 +249,29 @@ pub fn not_own(who: &User, about: About<'_>, verb: &str) -> Refusal {
 
 /// Whether the user may do it.
 pub fn allows(who: &User, asked: &Attributes<'_>) -> bool {
-    RULES
-        .iter()
-        .any(|rule| concerns(rule, who) && covers(rule, asked) && (!rule.own || is_own(who, asked.name)))
+    RULES.iter().any(|rule| concerns(rule, who) && covers(rule, asked) && means(rule, who, asked.name))
+}
+
+fn means(rule: &Rule, who: &User, name: &str) -> bool {
+    match rule.which {
+        Which::All => true,
+        Which::Named => !name.is_empty(),
+        Which::Own => is_own(who, name),
+    }
+}
+
+/// Whether a user is a node, and nothing more.
+pub fn is_node(who: &User) -> bool {
+    who.is_in(NODES) && !who.is_in(MASTERS)
+}
+
+/// The name of the node that a user is.
+pub fn node_name(who: &User) -> &str {
+    who.name.strip_prefix(NODE_PREFIX).unwrap_or(&who.name)
 }
 
 /// Whether a node asks about itself: its name, or that name with a number for the nodes that one agent simulates.
-fn is_own(who: &User, name: &str) -> bool {
+pub fn is_own(who: &User, name: &str) -> bool {
     let rest = who.name.strip_prefix(NODE_PREFIX).and_then(|node| name.strip_prefix(node));
     rest.is_some_and(|rest| {
         let number = rest.strip_prefix('-').unwrap_or("");
@@ -307,10 +340,8 @@ mod tests {
         let node = of("system:node:n1", NODES);
         assert!(allows(&node, &ask("patch", "pods", "status", "a")));
         assert!(!allows(&node, &ask("create", "deployments", "", "a")));
-        assert!(
-            allows(&node, &ask("get", "secrets", "", "a"))
-                && !allows(&node, &ask("list", "secrets", "", "a"))
-        );
+        let secret = |verb, name| allows(&node, &Attributes { name, ..ask(verb, "secrets", "", "a") });
+        assert!(secret("get", "s") && secret("watch", "s") && !secret("list", "") && !secret("update", "s"));
         for (name, allowed) in
             [("n1", true), ("n1-12", true), ("n1-", false), ("n1-a", false), ("n12", false)]
         {

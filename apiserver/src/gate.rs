@@ -56,11 +56,12 @@ impl Gate {
     }
 
     /// Who asks: the token counts if there is one, else the certificate.
-    pub fn authenticate(&self, peer: &Peer, authorization: Option<&str>) -> Outcome<Arc<User>> {
+    pub async fn authenticate(&self, peer: &Peer, authorization: Option<&str>) -> Outcome<Arc<User>> {
         match (authorization, &peer.0) {
             (Some(header), _) => {
-                let user = authn::bearer(header).and_then(|token| self.api.user_of(token));
-                user.map(Arc::new).ok_or_else(unauthorized)
+                let token = authn::bearer(header).ok_or_else(unauthorized)?;
+                let known = self.api.user_of(token, &[]).await?;
+                known.map(|known| Arc::new(known.user)).ok_or_else(unauthorized)
             }
             (None, Some(user)) => Ok(Arc::clone(user)),
             (None, None) => Ok(Arc::new(User::anonymous())),

@@ -1,6 +1,6 @@
 //! The API server of Strata: one request pipeline over the store, and two facades (REST and gRPC) on it.
 //!
-//! A request passes: who asks ([`authn`], [`gate`]) → may they ([`authz`], [`rbac`]) → what it is about ([`types::catalogue`]) →
+//! A request passes: who asks ([`authn`], [`jwt`], [`gate`]) → may they ([`authz`], [`rbac`]) → what it is about ([`types::catalogue`]) →
 //! its body as a checked value ([`pipeline::body`], over [`schema`], [`decode`], [`protobuf`], [`patch`]) → what the write
 //! may change, with defaults and validation ([`strategy`], [`deletion`], the rules in [`types`]), and what others let it
 //! ([`admission`]) → the store
@@ -42,6 +42,8 @@ pub mod custom;
 pub mod webhook;
 
 pub mod authn;
+
+pub mod jwt;
 
 pub mod authz;
 

@@ -114,7 +114,7 @@ impl Session {
                 }
                 said = self.said.next(), if self.listening => match said {
                     Some(Ok(message)) => {
-                        if let Some(answer) = self.hear(message) {
+                        if let Some(answer) = self.hear(message).await {
                             return Some(Ok(answer));
                         }
                     }
@@ -151,10 +151,12 @@ impl Session {
     }
 
     /// Acts on what the client says; some things are answered at once.
-    fn hear(&mut self, message: v1::WatchRequest) -> Option<v1::WatchResponse> {
+    async fn hear(&mut self, message: v1::WatchRequest) -> Option<v1::WatchResponse> {
         let id = message.watch_id;
         match message.say {
-            Some(Say::Open(open)) => self.begin(id, open).err().map(|refusal| closed(id, Some(&refusal))),
+            Some(Say::Open(open)) => {
+                self.begin(id, open).await.err().map(|refusal| closed(id, Some(&refusal)))
+            }
             Some(Say::Cancel(_)) => self.open.remove(&id).map(|open| {
                 open.task.abort();
                 closed(id, None)
@@ -177,7 +179,7 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, id: u64, open: v1::WatchOpen) -> Outcome<()> {
+    async fn begin(&mut self, id: u64, open: v1::WatchOpen) -> Outcome<()> {
         if self.open.contains_key(&id) {
             return Err(bad_request(format!("watch {id} is open already")));
         }
@@ -193,7 +195,7 @@ impl Session {
             (version, false) => Start::After(paging::revision(version)?),
         };
         let selectors = (open.label_selector.as_str(), open.field_selector.as_str());
-        let observer = self.gate.api.watch(&self.caller, &target, selectors, start)?;
+        let observer = self.gate.api.watch(&self.caller, &target, selectors, start).await?;
         let permit = self.gate.enter_watch()?;
         let credit = Arc::new(Credit::new(open.window));
         let (ask, asked) = mpsc::channel(INBOX);

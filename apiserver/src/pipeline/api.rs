@@ -24,6 +24,7 @@ use super::nodes::Nodes;
 use super::request::{Caller, Target};
 use super::turns::Turns;
 use crate::authn::Tokens;
+use crate::jwt::claims::Issuer;
 use crate::refusal::{self, Outcome, about};
 use crate::storage;
 use crate::strategy::Moment;
@@ -34,6 +35,14 @@ use crate::types::namespace;
 pub const FUTURE_WAIT: Duration = Duration::from_secs(3);
 /// How often a write is decided anew when another one came between.
 pub const MAX_ATTEMPTS: usize = 5;
+
+/// By what users are known, beside their certificates.
+pub struct Known {
+    /// Bearer tokens that are told by a file.
+    pub tokens: Tokens,
+    /// Who makes and checks tokens of service accounts.
+    pub issuer: Issuer,
+}
 
 /// The server behind its facades.
 pub struct Api {
@@ -55,11 +64,14 @@ pub struct Api {
     pub access: Access,
     /// Bearer tokens that are told by a file.
     pub tokens: Tokens,
+    /// Who makes and checks tokens of service accounts.
+    pub issuer: Issuer,
 }
 
 impl Api {
     /// A server that serves the built-in types.
-    pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes, tokens: Tokens) -> Self {
+    pub fn new(store: Store, catalogue: Catalogue, nodes: Nodes, known: Known) -> Self {
+        let Known { tokens, issuer } = known;
         let catalogue = ArcSwap::from_pointee(catalogue);
         let (followed, leaving) = (watch::Sender::new(Revision::ZERO), watch::Sender::new(Vec::new()));
         Self {
@@ -72,6 +84,7 @@ impl Api {
             turns: Turns::default(),
             access: Access::default(),
             tokens,
+            issuer,
         }
     }
 

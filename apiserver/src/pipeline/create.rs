@@ -49,6 +49,9 @@ impl Api {
         if target.subresource == "eviction" {
             return self.evict(caller, target, body, options).await;
         }
+        if target.subresource == "token" {
+            return self.create_token(caller, target, body, options).await;
+        }
         if target.served.resource.is_namespaced() && target.namespace.is_empty() {
             return Err(refusal::method_not_allowed());
         }

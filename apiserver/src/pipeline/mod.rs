@@ -29,6 +29,7 @@ pub mod patch;
 pub mod scale;
 pub mod apply;
 pub mod bind;
+pub mod node_reads;
 pub mod read;
 pub mod past;
 pub mod delete;

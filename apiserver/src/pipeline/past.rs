@@ -52,7 +52,9 @@ impl Api {
     /// What happened to one object, or (without a name) to all of a type in a namespace or everywhere. Whoever may
     /// read them now may read what they were.
     pub async fn changes(&self, caller: &Caller, target: &Target, span: Span) -> Outcome<Past> {
-        target.admit(caller, if target.name.is_empty() { Verb::List } else { Verb::Get })?;
+        let verb = if target.name.is_empty() { Verb::List } else { Verb::Get };
+        target.admit(caller, verb)?;
+        self.admit_node(caller, target, verb.as_str(), &target.name).await?;
         for _ in 1..MAX_ATTEMPTS {
             let past = self.changes_after(target, span, self.store.oldest_revision()).await;
             match past {

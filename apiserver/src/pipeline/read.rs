@@ -12,7 +12,7 @@ use strata_store::revision::Revision;
 use strata_store::snapshot::{ReadAt, Snapshot};
 
 use super::api::{Api, record_of};
-use super::request::{Caller, Target};
+use super::request::{Caller, Target, single_name};
 use super::scale;
 use crate::paging::{self, Asked, At, Plan};
 use crate::refusal::{self, Outcome};
@@ -49,6 +49,7 @@ impl Api {
     /// One object, or one of its readable subresources, as JSON. Of what is asked, limit and token do not matter.
     pub async fn get(&self, caller: &Caller, target: &Target, asked: &Asked) -> Outcome<Bytes> {
         target.admit(caller, Verb::Get)?;
+        self.admit_node(caller, target, Verb::Get.as_str(), &target.name).await?;
         let plan = paging::plan(&Asked { limit: 0, token: String::new(), ..asked.clone() })?;
         let snapshot = self.state(&plan).await?;
         let record = record_of(&snapshot, &target.stored())?;
@@ -61,6 +62,8 @@ impl Api {
     /// All objects of a type, or of a type in a namespace, that are selected.
     pub async fn list(&self, caller: &Caller, target: &Target, options: &ListOptions) -> Outcome<Page> {
         target.admit_selected(caller, Verb::List, &options.fields)?;
+        let name = single_name(&options.fields);
+        self.admit_node(caller, target, Verb::List.as_str(), &name).await?;
         self.select(target, options).await
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::api::Api;
 use super::event::{Event, Kind};
 use super::read::range_of;
-use super::request::{Caller, Target};
+use super::request::{Caller, Target, single_name};
 use super::versions;
 use crate::refusal::{self, Outcome};
 use crate::selection::Selection;
@@ -76,7 +76,7 @@ pub struct Observer {
 
 impl Api {
     /// Starts a watch.
-    pub fn watch(
+    pub async fn watch(
         &self,
         caller: &Caller,
         target: &Target,
@@ -84,6 +84,7 @@ impl Api {
         start: Start,
     ) -> Outcome<Observer> {
         target.admit_selected(caller, Verb::Watch, selectors.1)?;
+        self.admit_node(caller, target, Verb::Watch.as_str(), &single_name(selectors.1)).await?;
         let selection = Selection::parse(&target.served, selectors.0, selectors.1)?;
         let range = range_of(&target.stored(), &selection);
         let (from, asked) = match start {

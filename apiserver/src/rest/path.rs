@@ -47,6 +47,10 @@ pub enum Place {
     OpenApi3,
     /// One document below it.
     OpenApi3Document(String),
+    /// `/.well-known/openid-configuration`
+    TokenIssuer,
+    /// `/openid/v1/jwks`
+    TokenKeys,
     /// `/api`
     CoreVersions,
     /// `/apis`
@@ -79,6 +83,8 @@ pub fn parse(path: &str) -> Place {
         ["openapi", "v2"] => Place::OpenApi2,
         ["openapi", "v3"] => Place::OpenApi3,
         ["openapi", "v3", rest @ ..] => Place::OpenApi3Document(rest.join("/")),
+        [".well-known", "openid-configuration"] => Place::TokenIssuer,
+        ["openid", "v1", "jwks"] => Place::TokenKeys,
         ["api"] => Place::CoreVersions,
         ["apis"] => Place::Groups,
         ["apis", group] => Place::Group((*group).to_owned()),

@@ -155,7 +155,7 @@ impl Rest {
             return Ok(watch::refused(&refusal));
         }
         let selectors = (asked.query.text("labelSelector"), asked.query.text("fieldSelector"));
-        let observer = match self.gate.api.watch(asked.caller, target, selectors, options.start) {
+        let observer = match self.gate.api.watch(asked.caller, target, selectors, options.start).await {
             Ok(observer) => observer,
             Err(refusal) if refusal.reason == Some(Reason::Expired) => {
                 return Ok(watch::refused(&refusal));

@@ -1,7 +1,9 @@
 //! From a path to whoever answers it, within the limits of time and room.
 
 use axum::body::Body;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
+};
 use http::{HeaderMap, Method, Request, StatusCode};
 use strata_model::resource::Verb;
 
@@ -102,6 +104,13 @@ impl Rest {
             Place::Root => discovery::answer(&health::paths(catalogue.groups()), accepted(headers)),
             Place::Version => self.version(headers),
             Place::Metrics => self.metrics(),
+            Place::TokenIssuer => {
+                let host = headers.get(HOST).and_then(|v| v.to_str().ok());
+                let host = request.uri().authority().map(|a| a.as_str()).or(host).unwrap_or_default();
+                let keys_at = format!("https://{host}/openid/v1/jwks");
+                Ok(published("application/json", &self.gate.api.issuer.described(&keys_at)))
+            }
+            Place::TokenKeys => Ok(published("application/jwk-set+json", &self.gate.api.issuer.published())),
             Place::Health(which, check) => Ok(self.health(which, &check, &query)),
             Place::OpenApi2 => documents::version2(&openapi(), headers),
             Place::OpenApi3 => Ok(documents::index(&openapi(), headers)),
@@ -142,6 +151,14 @@ impl Rest {
         let checks = health::Checks { serving: !*self.ending.borrow() };
         health::answer(which, check, &checks, query)
     }
+}
+
+/// What others may keep for a while to check tokens by.
+fn published(media: &'static str, value: &serde_json::Value) -> Answer {
+    let media = HeaderValue::from_static(media);
+    let mut answer = respond::bytes(StatusCode::OK, media, value.to_string());
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    answer
 }
 
 fn accepted(headers: &HeaderMap) -> &str {

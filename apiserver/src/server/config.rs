@@ -36,6 +36,26 @@ pub struct NodeAccess {
     pub authority: Pem,
 }
 
+/// How tokens of service accounts are made and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAccounts {
+    /// The issuer that tokens name.
+    pub issuer: String,
+    /// The private key that signs; without it no tokens are made.
+    pub signing_key: Option<Pem>,
+    /// Further keys whose tokens count: public ones, or private ones for their public halves.
+    pub keys: Vec<Pem>,
+}
+
+impl Default for ServiceAccounts {
+    fn default() -> Self {
+        Self { issuer: DEFAULT_ISSUER.to_owned(), signing_key: None, keys: Vec::new() }
+    }
+}
+
+/// The issuer where nobody names one.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -49,4 +69,6 @@ pub struct Config {
     pub token_file: Option<PathBuf>,
     /// How node agents are reached; without it there are no logs.
     pub nodes: Option<NodeAccess>,
+    /// How tokens of service accounts are made and checked; the default knows no keys.
+    pub service_accounts: ServiceAccounts,
 }

@@ -113,7 +113,7 @@ impl Site {
     async fn identified(&self, peer: &Peer, mut request: Request<Body>, id: &str) -> Response<Body> {
         let is_grpc = header(request.headers(), CONTENT_TYPE).starts_with("application/grpc");
         let authorization = request.headers().get(AUTHORIZATION).map(|v| v.to_str().unwrap_or_default());
-        let known = self.gate.authenticate(peer, authorization);
+        let known = self.gate.authenticate(peer, authorization).await;
         let user = match known.and_then(|who| self.gate.acting(who, impersonation(request.headers()))) {
             Ok(user) => user,
             Err(refusal) if is_grpc => return to_rpc(&refusal).into_http(),

@@ -12,13 +12,15 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::config::Config;
+use super::config::{Config, Pem, ServiceAccounts};
 use super::connections;
 use super::dispatch::{Site, SiteError};
 use super::tls::{self, TlsError};
 use crate::authn::{TokenFileError, Tokens};
 use crate::gate::Gate;
-use crate::pipeline::api::Api;
+use crate::jwt::claims::Issuer;
+use crate::jwt::keys::{self, KeyError, SigningKey};
+use crate::pipeline::api::{Api, Known};
 use crate::pipeline::nodes::Nodes;
 use crate::pipeline::upkeep::SWEEP_EVERY;
 use crate::types::catalogue::Catalogue;
@@ -50,6 +52,24 @@ pub enum StartError {
     /// The token file has a faulty line.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
+    /// A key of service accounts cannot be read.
+    #[error("cannot read the key of service accounts {path}")]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A key of service accounts cannot be used.
+    #[error("the key of service accounts {path} cannot be used")]
+    Key {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: KeyError,
+    },
     /// The gRPC services cannot be made.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -111,7 +131,8 @@ impl Server {
             }
             None => Tokens::default(),
         };
-        let api = Api::new(store, Catalogue::new(&Registry::builtin()), nodes, tokens);
+        let known = Known { tokens, issuer: issuer(&config.service_accounts)? };
+        let api = Api::new(store, Catalogue::new(&Registry::builtin()), nodes, known);
         api.prepare().await.map_err(StartError::Prepare)?;
         let gate = Arc::new(Gate::new(Arc::new(api)));
         let (end, ending) = watch::channel(false);
@@ -154,6 +175,27 @@ impl Server {
         upkeep.shutdown().await;
         outcome
     }
+}
+
+/// Reads the keys of service accounts.
+fn issuer(config: &ServiceAccounts) -> Result<Issuer, StartError> {
+    let signing = config.signing_key.as_ref().map(|pem| key(pem, SigningKey::read)).transpose()?;
+    let mut keys = Vec::new();
+    for pem in &config.keys {
+        keys.extend(key(pem, keys::read_public)?);
+    }
+    Ok(Issuer::new(config.issuer.clone(), signing, keys))
+}
+
+fn key<T>(pem: &Pem, read: fn(&str) -> Result<T, KeyError>) -> Result<T, StartError> {
+    let (path, text) = match pem {
+        Pem::Text(text) => ("(text)".to_owned(), text.clone()),
+        Pem::File(path) => {
+            let failed = |source| StartError::KeyFile { path: path.clone(), source };
+            (path.display().to_string(), std::fs::read_to_string(path).map_err(failed)?)
+        }
+    };
+    read(&text).map_err(|source| StartError::Key { path, source })
 }
 
 async fn sweep(api: Arc<Api>) {

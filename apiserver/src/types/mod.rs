@@ -12,6 +12,7 @@ pub mod pod_volumes;
 pub mod pod_place;
 pub mod pod_checks;
 pub mod pod_row;
+pub mod pod_references;
 pub mod pod;
 pub mod workload;
 pub mod deployment;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use strata_apiserver::server::config::{Identity, NodeAccess};
+use strata_apiserver::server::config::{Identity, NodeAccess, ServiceAccounts};
 use strata_apiserver::server::{Config, Pem, Server};
 use strata_store::engine::memory::Memory;
 use strata_store::store::{EngineChoice, Store};
@@ -30,6 +30,8 @@ pub struct TestServer {
     pub address: SocketAddr,
     /// Who signs everybody's certificates.
     pub authority: Authority,
+    /// The key that signs tokens of service accounts.
+    pub accounts: ServiceAccounts,
     /// The store behind it.
     pub store: Store,
     /// The store's memory.
@@ -53,6 +55,8 @@ impl TestServer {
             format!("{TOKEN},eve,7,people\nboss-token,boss,8,\"system:masters\"\n"),
         )
         .unwrap();
+        let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        let accounts = ServiceAccounts { signing_key: Some(Pem::Text(key)), ..ServiceAccounts::default() };
         let to_nodes = authority.identity("to-nodes", "system:masters", &[]).unwrap();
         let config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
@@ -60,6 +64,7 @@ impl TestServer {
             client_authority: Some(Pem::Text(authority.pem())),
             token_file: Some(tokens.path().to_owned()),
             nodes: Some(NodeAccess { identity: identity(&to_nodes), authority: Pem::Text(authority.pem()) }),
+            service_accounts: accounts.clone(),
         };
         let memory = Memory::new();
         let store_config = strata_store::config::Config {
@@ -74,19 +79,20 @@ impl TestServer {
         let task = tokio::spawn(async move {
             server.run(async { stopped.await.unwrap_or_default() }).await.unwrap();
         });
-        Self { address, authority, store, memory, stop: Some(stop), task, _tokens: tokens }
+        Self { address, authority, accounts, store, memory, stop: Some(stop), task, _tokens: tokens }
     }
 
     /// A second server over the same store, with an authority of its own.
     pub async fn beside(&self) -> Self {
         let tokens = tempfile::NamedTempFile::new().unwrap();
-        let authority = Authority::new().unwrap();
+        let (authority, accounts) = (Authority::new().unwrap(), self.accounts.clone());
         let config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             identity: identity(&authority.identity("server", "servers", &["127.0.0.1"]).unwrap()),
             client_authority: Some(Pem::Text(authority.pem())),
             token_file: None,
             nodes: None,
+            service_accounts: accounts.clone(),
         };
         let server = Server::start(config, self.store.clone()).await.unwrap();
         let address = server.address();
@@ -95,7 +101,7 @@ impl TestServer {
             server.run(async { stopped.await.unwrap_or_default() }).await.unwrap();
         });
         let (store, memory) = (self.store.clone(), self.memory.clone());
-        Self { address, authority, store, memory, stop: Some(stop), task, _tokens: tokens }
+        Self { address, authority, accounts, store, memory, stop: Some(stop), task, _tokens: tokens }
     }
 
     /// Ends it in order, and waits until it has ended.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use strata_apiserver::server::config::{Config, Identity, NodeAccess};
+use strata_apiserver::server::config::{Config, Identity, NodeAccess, Pem, ServiceAccounts};
 use strata_apiserver::server::run::{Server, StartError};
 use strata_model::status::Reason;
 use strata_store::config as store;
@@ -60,9 +60,30 @@ pub struct ApiserverArgs {
     #[arg(long, value_name = "FILE", env = "STRATA_KUBELET_CERTIFICATE_AUTHORITY")]
     pub kubelet_certificate_authority: Option<PathBuf>,
     #[command(flatten)]
+    pub accounts: AccountArgs,
+    #[command(flatten)]
     pub settings: ServerArgs,
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// How tokens of service accounts are made and checked.
+#[derive(Clone, Debug, Args)]
+pub struct AccountArgs {
+    /// Key that signs tokens of service accounts, PEM; without it none are made.
+    #[arg(long, value_name = "FILE", env = "STRATA_SERVICE_ACCOUNT_SIGNING_KEY_FILE")]
+    pub service_account_signing_key_file: Option<PathBuf>,
+    /// Keys that check them, public or private, PEM; may be given several times. That of the signing key is known.
+    #[arg(long, value_name = "FILE", env = "STRATA_SERVICE_ACCOUNT_KEY_FILE")]
+    pub service_account_key_file: Vec<PathBuf>,
+    /// The issuer that tokens name, and their audience where none is asked for.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "STRATA_SERVICE_ACCOUNT_ISSUER",
+        default_value = strata_apiserver::server::config::DEFAULT_ISSUER
+    )]
+    pub service_account_issuer: String,
 }
 
 /// The settings of an API server that `strata up` takes as well and hands on.
@@ -170,6 +191,11 @@ fn config(args: ApiserverArgs) -> Config {
         client_authority: Some(args.client_ca_file.into()),
         token_file: args.settings.token_auth_file,
         nodes,
+        service_accounts: ServiceAccounts {
+            issuer: args.accounts.service_account_issuer,
+            signing_key: args.accounts.service_account_signing_key_file.map(Pem::from),
+            keys: args.accounts.service_account_key_file.into_iter().map(Pem::from).collect(),
+        },
     }
 }
 

@@ -115,6 +115,7 @@ impl TestServer {
             client_authority: Some(Pem::Text(authority.pem())),
             token_file: None,
             nodes: None,
+            service_accounts: Default::default(),
         };
         let store =
             Store::open(strata_store::config::Config::default(), EngineChoice::Memory(Memory::new()))?;

@@ -105,6 +105,7 @@ fn apiserver(platform: &Platform<'_>) -> Spec {
         .flag("--kubelet-client-certificate", to_nodes)
         .flag("--kubelet-client-key", to_nodes_key)
         .flag("--kubelet-certificate-authority", pki.authority_file())
+        .flag("--service-account-signing-key-file", pki.files(identities::SERVICE_ACCOUNTS).1)
         .flag_if("--token-auth-file", config.server.token_auth_file.as_deref().map(absolute))
         .flag("--history-minutes", config.server.history_minutes.to_string())
         .log(&config.log)

@@ -323,6 +323,7 @@ async fn serve(
         client_authority: None,
         token_file: Some(tokens.path().to_owned()),
         nodes: None,
+        service_accounts: Default::default(),
     };
     let server = Server::start(config, store).await.expect("server");
     let address = server.address();

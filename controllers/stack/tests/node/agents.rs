@@ -215,6 +215,7 @@ async fn serve(
         identity: identity("strata"),
         client_authority: None,
         token_file: Some(dir.join("tokens")),
+        service_accounts: Default::default(),
         nodes: Some(NodeAccess {
             identity: identity("system:masters"),
             authority: Pem::Text(authority.pem()),

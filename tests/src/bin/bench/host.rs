@@ -19,7 +19,8 @@ use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use strata_apiserver::authn::{Tokens, User};
 use strata_apiserver::gate::{Gate, Peer};
-use strata_apiserver::pipeline::api::Api;
+use strata_apiserver::jwt::claims::Issuer;
+use strata_apiserver::pipeline::api::{Api, Known};
 use strata_apiserver::pipeline::nodes::Nodes;
 use strata_apiserver::server::dispatch::Site;
 use strata_apiserver::server::{self, Pem, connections};
@@ -100,7 +101,9 @@ pub fn open(directory: &Path) -> Outcome<Store> {
 }
 
 async fn serve(store: Store) -> Outcome<()> {
-    let api = Api::new(store, Catalogue::new(&Registry::builtin()), Nodes::default(), Tokens::default());
+    let issuer = Issuer::new(String::new(), None, Vec::new());
+    let known = Known { tokens: Tokens::default(), issuer };
+    let api = Api::new(store, Catalogue::new(&Registry::builtin()), Nodes::default(), known);
     api.prepare().await.map_err(|status| status.message)?;
     let gate = Arc::new(Gate::new(Arc::new(api)));
     let (_end, ending) = tokio::sync::watch::channel(false);
@@ -133,6 +136,7 @@ async fn send(directory: &Path, bytes: usize) -> Outcome<()> {
         client_authority: Some(pem(AUTHORITY)),
         token_file: None,
         nodes: None,
+        service_accounts: Default::default(),
     };
     let tls = TlsAcceptor::from(server::tls::server(&config)?);
     let listener = TcpListener::bind(config.listen).await?;

@@ -1,8 +1,8 @@
 //! The core group, and `events.k8s.io`, which is another form of a part of it.
 
-use super::super::{GET_ONLY, NO_COLLECTION, READ_WRITE, ResourceType, UPDATE_ONLY};
+use super::super::{CREATE_ONLY, GET_ONLY, NO_COLLECTION, READ_WRITE, ResourceType, UPDATE_ONLY};
 use super::describe::{
-    ALL_CATEGORY, BINDING, CLUSTER, EVICTION, PLAIN, SCALE, STATUS, Traits, describe, part, text,
+    ALL_CATEGORY, BINDING, CLUSTER, EVICTION, PLAIN, SCALE, STATUS, Traits, describe, part, part_as, text,
 };
 
 /// `v1` ConfigMap.
@@ -127,7 +127,11 @@ pub static SERVICE_ACCOUNT: ResourceType = describe(
     ("", "v1", "serviceaccounts"),
     "serviceaccount",
     "ServiceAccount",
-    Traits { short_names: const { &[text("sa")] }, ..PLAIN },
+    Traits {
+        short_names: const { &[text("sa")] },
+        subresources: const { &[part_as("token", CREATE_ONLY, ("authentication.k8s.io", "v1", "TokenRequest"))] },
+        ..PLAIN
+    },
 );
 
 /// `v1` Service.
