@@ -113,6 +113,7 @@ const ENDPOINT_SLICE: &str = "system:controller:endpointslice";
 const ENDPOINTS: &str = "system:controller:endpoints";
 const MIRRORING: &str = "system:controller:endpointslicemirroring";
 const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
+const CERTIFICATE_SIGNING: &str = "system:controller:certificatesigning";
 const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
 static RULES: &[Rule] = &[
@@ -129,6 +130,7 @@ static RULES: &[Rule] = &[
     group(NODES, &["create"], &["nodes"]),
     own(&["update", "patch"], &["nodes"], ""),
     own(STATUS, &["nodes/status"], ""),
+    group(NODES, &["create", "get", "list", "watch"], &["certificatesigningrequests"]),
     group(NODES, &["create", "patch", "update"], &["events"]),
     Rule {
         who: Who::Group(NODES),
@@ -194,6 +196,9 @@ static RULES: &[Rule] = &[
     user(MIRRORING, WRITE, &["endpointslices"]),
     user(SERVICE_ACCOUNT, READ, &["namespaces"]),
     user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
+    user(CERTIFICATE_SIGNING, &["get", "list", "watch", "delete"], &["certificatesigningrequests"]),
+    user(CERTIFICATE_SIGNING, STATUS, &["certificatesigningrequests/status"]),
+    user(CERTIFICATE_SIGNING, &["sign"], &["signers"]),
     user(ROOT_CA, READ, &["namespaces"]),
     user(ROOT_CA, WRITE, &["configmaps"]),
 ];

@@ -14,8 +14,8 @@
 //! * Every refusal is a Kubernetes `Status`, over REST and (in the error's details) over gRPC.
 //! * Bodies, requests, watches, connections and every wait have a named limit.
 //!
-//! Not here: exec and port-forward, enforcement of RBAC objects, tokens of service accounts. The ServiceAccount `default`
-//! is made for the namespaces that are there at start; in others by a controller, or with the first pod.
+//! Not here: exec and port-forward. The ServiceAccount `default` is made for the namespaces that are there at start; in
+//! others by a controller, or with the first pod.
 
 pub mod schema;
 

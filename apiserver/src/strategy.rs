@@ -240,7 +240,7 @@ pub fn check_changed(served: &Served, new: &mut Value, old: &Value, part: Part) 
         (served.rules.validate)(new, &mut faults);
         (served.rules.validate_added)(new, old, &mut faults);
     }
-    if part == Part::Status {
+    if matches!(part, Part::Status | Part::Approval) {
         (served.rules.validate_status)(new, &mut faults);
     }
     finish(served, new, &faults)

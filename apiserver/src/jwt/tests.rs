@@ -1,3 +1,5 @@
+//! Tokens made, checked, forged and outlived; keys of both kinds.
+
 use super::claims::{Binding, Claims, Issuer, Named, TokenError};
 use super::keys::{KeyError, SigningKey, read_public};
 use crate::authn::service_account_name;

@@ -31,11 +31,13 @@ impl Access {
         self.policy.load_full()
     }
 
-    /// Puts a policy in place, if there is a new one, which is that of a revision.
-    pub fn note(&self, policy: Option<Policy>, revision: Revision) {
-        if let Some(policy) = policy {
-            self.policy.store(Arc::new(policy));
-        }
+    /// Puts a policy in place.
+    pub fn put(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// Notes that the roles up to a revision are in it.
+    pub fn note(&self, revision: Revision) {
         self.seen.send_if_modified(|seen| {
             let later = revision > *seen;
             if later {

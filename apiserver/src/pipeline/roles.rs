@@ -122,15 +122,14 @@ impl Api {
                 }
                 WatchItem::Progress(revision) => (false, *revision),
             };
-            if !changed {
-                self.access.note(None, revision);
-                continue;
+            if changed {
+                let gathered = compiler.gather();
+                self.access.put(compiler.policy());
+                for (name, rules) in gathered {
+                    self.write_gathered(&name, &rules).await?;
+                }
             }
-            let gathered = compiler.gather();
-            self.access.note(Some(compiler.policy()), revision);
-            for (name, rules) in gathered {
-                self.write_gathered(&name, &rules).await?;
-            }
+            self.access.note(revision);
         }
     }
 

@@ -14,7 +14,7 @@ use strata_store::txn::{Condition, Txn, Value as Bytes};
 use super::request::{Caller, Target};
 use crate::authn::User;
 use crate::rbac::policy::Policy;
-use crate::refusal::{Outcome, about, invalid, not_found};
+use crate::refusal::{Outcome, Refusal, about, invalid, not_found};
 use crate::storage;
 use crate::types::rules::{Around, Unsettled};
 use crate::value::text;
@@ -70,16 +70,23 @@ pub fn settle(
 ) -> Outcome<()> {
     let Some(settle) = target.served.rules.settle else { return Ok(()) };
     let state = State { snapshot, caller };
-    settle(new, old, &state).map_err(|why| {
-        let name = text(new, &["metadata", "name"]);
-        match why {
-            Unsettled::Faults(faults) => invalid(&target.served.resource, name, &faults),
-            Unsettled::Missing(resource, name) => not_found(resource, &name),
-            Unsettled::Forbidden(why) => {
-                Box::new(Status::forbidden(about(&target.served.resource, name), &why))
-            }
-        }
-    })
+    settle(new, old, &state).map_err(|why| refused(target, text(new, &["metadata", "name"]), why))
+}
+
+/// Checks that a change through a subresource is the writer's to make.
+pub fn guard(caller: &Caller, target: &Target, snapshot: &Snapshot, new: &Value, old: &Value) -> Outcome<()> {
+    let Some(guard) = target.served.rules.guard else { return Ok(()) };
+    let state = State { snapshot, caller };
+    guard(&target.subresource, new, old, &state).map_err(|why| refused(target, &target.name, why))
+}
+
+fn refused(target: &Target, name: &str, why: Unsettled) -> Refusal {
+    let resource = &target.served.resource;
+    match why {
+        Unsettled::Faults(faults) => invalid(resource, name, &faults),
+        Unsettled::Missing(resource, name) => not_found(resource, &name),
+        Unsettled::Forbidden(why) => Box::new(Status::forbidden(about(resource, name), &why)),
+    }
 }
 
 /// Adds to a transaction what the object holds from now on and what it lets go.

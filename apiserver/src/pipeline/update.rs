@@ -16,7 +16,7 @@ use super::enclosed::check_empty;
 use super::ownership::{Ownership, wanted};
 use super::request::{Caller, Deed, Target, WriteOptions, Written};
 use super::riders::Riders;
-use super::settle::{reserve, settle};
+use super::settle::{guard, reserve, settle};
 use super::versions;
 use crate::admission::operation::Operation;
 use crate::deletion;
@@ -189,6 +189,7 @@ impl Api {
             if rewrite.part == Part::Main {
                 settle(caller, target, &snapshot, &mut new, Some(&old))?;
             }
+            guard(caller, target, &snapshot, &new, &old)?;
             self.recount(&snapshot, target, &mut new, rewrite.part);
             let charged = match rewrite.part {
                 Part::Main => self.charge(target, &new, Some(&old)).await?,

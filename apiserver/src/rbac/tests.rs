@@ -1,3 +1,5 @@
+//! Rules, policies, and the roles of the start, as values.
+
 use serde_json::{Value, json};
 
 use super::bootstrap::{self, Kind};

@@ -1,9 +1,7 @@
 //! From a path to whoever answers it, within the limits of time and room.
 
 use axum::body::Body;
-use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
-};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 use strata_model::resource::Verb;
 

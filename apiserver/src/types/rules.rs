@@ -124,6 +124,9 @@ pub struct Need {
 /// Settles an object, given (on an update) what it was.
 pub type Settle = fn(&mut Value, Option<&Value>, &dyn Around) -> Result<(), Unsettled>;
 
+/// Checks a change, through the subresource named first, to (second) from (third).
+pub type Guard = fn(&str, &Value, &Value, &dyn Around) -> Result<(), Unsettled>;
+
 /// The rules of one type. `PLAIN` has none; types name where they differ.
 #[derive(Clone, Copy)]
 pub struct Rules {
@@ -145,6 +148,8 @@ pub struct Rules {
     pub validate_status: fn(&Value, &mut Faults),
     /// What an object gets or needs by what else there is: free addresses, classes by name.
     pub settle: Option<Settle>,
+    /// Whether a change through a subresource (first) is the writer's to make.
+    pub guard: Option<Guard>,
     /// Names that only one object may hold at a time, and that this one holds.
     pub reserves: Option<fn(&Value) -> Vec<String>>,
     /// What a new object needs in its namespace.
@@ -208,6 +213,7 @@ pub const PLAIN: Rules = Rules {
     validate_added: |_, _, _| {},
     validate_status: |_, _| {},
     settle: None,
+    guard: None,
     reserves: None,
     needs: None,
     warnings: |_| Vec::new(),

@@ -1,5 +1,6 @@
 //! Who may do what, who else has a say, and what shapes the API.
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::case::{Case, run};
@@ -179,11 +180,71 @@ async fn access_and_admission_are_filled_and_checked() {
     run(vec![role(), binding(), webhooks(), policy(), policy_binding(), api(), flow(), level()]).await;
 }
 
+/// A request for a certificate of somebody in a group.
+fn request_of(name: &str, group: &str) -> String {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.distinguished_name.push(rcgen::DnType::OrganizationName, group);
+    let request = params.serialize_request(&rcgen::KeyPair::generate().unwrap()).unwrap();
+    base64::engine::general_purpose::STANDARD.encode(request.pem().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_approved_and_signed_by_whom_their_signer_allows() {
+    let server = TestServer::start().await;
+    let admin = Rest::admin(&server);
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let parts = json!([
+        "certificatesigningrequests",
+        "certificatesigningrequests/approval",
+        "certificatesigningrequests/status"
+    ]);
+    let rules = json!([{"apiGroups": ["certificates.k8s.io"], "resources": parts, "verbs": ["*"]}]);
+    admin
+        .post(&format!("{rbac}/clusterroles"), &json!({"metadata": {"name": "requests"}, "rules": rules}))
+        .await;
+    let bind = async |role: &str, user: &str| {
+        let binding = json!({"metadata": {"generateName": "b-"}, "roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [{"kind": "User", "name": user}]});
+        let made = admin.post(&format!("{rbac}/clusterrolebindings"), &binding).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+    };
+    bind("requests", "olga").await;
+    let olga = Rest::new(&server, Some(("olga", "people")));
+    let client = "kubernetes.io/kube-apiserver-client";
+    let request = |name: &str, group: &str| json!({"metadata": {"name": name}, "spec": {"request": request_of("ann", group), "signerName": client, "usages": ["client auth"]}});
+    assert_eq!(olga.post(REQUESTS, &request("a", "people")).await.code, 201);
+    let masters = olga.post(REQUESTS, &request("m", "system:masters")).await;
+    assert!(masters.text.contains("signer with system:masters group is not allowed"), "{}", masters.text);
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "r", "message": ""});
+    let approved = json!({"status": {"conditions": [condition("Approved")]}});
+    let refused = olga.merge(&format!("{REQUESTS}/a/approval"), &approved).await;
+    assert_eq!(refused.code, 403);
+    assert!(
+        refused.text.contains("user not permitted to approve requests with signerName"),
+        "{}",
+        refused.text
+    );
+    bind("system:certificates.k8s.io:kube-apiserver-client-approver", "olga").await;
+    let both = json!({"status": {"conditions": [condition("Approved"), condition("Denied")]}});
+    let refused = olga.merge(&format!("{REQUESTS}/a/approval"), &both).await;
+    assert!(refused.code == 422 && refused.text.contains("mutually exclusive"), "{}", refused.text);
+    assert_eq!(olga.merge(&format!("{REQUESTS}/a/approval"), &approved).await.code, 200);
+    let undone = olga.merge(&format!("{REQUESTS}/a/approval"), &json!({"status": {"conditions": []}})).await;
+    assert!(undone.text.contains("may not remove a condition of type"), "{}", undone.text);
+    let signed = json!({"status": {"certificate": "AAAA"}});
+    let refused = olga.merge(&format!("{REQUESTS}/a/status"), &signed).await;
+    assert!(refused.text.contains("user not permitted to sign requests with signerName"), "{}", refused.text);
+    let signer = Rest::new(&server, Some(("system:controller:certificatesigning", "system:controllers")));
+    let written = signer.merge(&format!("{REQUESTS}/a/status"), &signed).await;
+    assert_eq!(written.code, 200, "{}", written.text);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_for_a_certificate_tells_who_asks_and_is_approved_apart() {
     let server = TestServer::start().await;
     let admin = Rest::admin(&server);
-    let pem = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
+    let pem = request_of("ann", "people");
     let request = json!({"metadata": {"name": "a"}, "spec": {"request": pem, "signerName": "x.io/s", "usages": ["client auth"], "username": "other"}});
     let made = admin.post(REQUESTS, &request).await;
     assert_eq!((made.code, &made.json()["spec"]["username"]), (201, &json!("admin")), "{}", made.text);

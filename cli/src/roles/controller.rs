@@ -15,6 +15,7 @@ use strata_runtime::admin::board::Board;
 use strata_runtime::admin::listen::{Listeners, Places};
 use strata_runtime::pool::Pool;
 use strata_runtime::run::{Options, Ready, RunError};
+use strata_stack::certificates::authority;
 use strata_stack::process::{self, Name, Settings};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,7 +23,7 @@ use uuid::Uuid;
 
 use super::shell::{self, Failure, Threads};
 use super::telemetry::LogArgs;
-use super::{client, notify};
+use super::{client, files, notify};
 
 /// The flags of `strata controller`.
 #[derive(Clone, Debug, Args)]
@@ -47,9 +48,41 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 40, env = "STRATA_NODE_GRACE_SECONDS",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub node_grace_seconds: u32,
+    /// For certificatesigning: the authority that signs, PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "STRATA_CLUSTER_SIGNING_CERT_FILE",
+        requires = "cluster_signing_key_file"
+    )]
+    pub cluster_signing_cert_file: Option<PathBuf>,
+    /// Its private key, PEM; without it nothing is signed.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "STRATA_CLUSTER_SIGNING_KEY_FILE",
+        requires = "cluster_signing_cert_file"
+    )]
+    pub cluster_signing_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub log: LogArgs,
 }
+
+/// Settings with the authority of two files, where they are given.
+fn signing(certificate: Option<&Path>, key: Option<&Path>) -> Result<Settings, Failure> {
+    let (Some(certificate), Some(key)) = (certificate, key) else { return Ok(Settings::default()) };
+    let read = |path: &Path| {
+        let text = files::read_text(path).map_err(Failure::lasting)?;
+        text.ok_or_else(|| Failure::lasting(SigningFile(path.to_owned())))
+    };
+    let signing = authority(&read(certificate)?, &read(key)?).map_err(Failure::lasting)?;
+    Ok(Settings { signing: Some(signing), ..Settings::default() })
+}
+
+/// A file of the authority that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no file {} to sign certificates with", .0.display())]
+struct SigningFile(PathBuf);
 
 /// Reconciles until told to stop. Where one of several controllers ends by itself, so does the process.
 pub fn run(args: ControllerArgs) -> ExitCode {
@@ -61,12 +94,14 @@ pub fn run(args: ControllerArgs) -> ExitCode {
         let identity = args.identity.unwrap_or_else(|| Uuid::new_v4().to_string());
         let missing = Arc::new(AtomicUsize::new(args.names.len()));
         let node_grace = Duration::from_secs(args.node_grace_seconds.into());
+        let signing =
+            signing(args.cluster_signing_cert_file.as_deref(), args.cluster_signing_key_file.as_deref())?;
         let (end, ending) = watch::channel(false);
         let mut controllers = JoinSet::new();
         for name in &args.names {
             let name: Name = name.parse().map_err(Failure::lasting)?;
             let (client, root_ca) = connect(&args.kubeconfig, name)?;
-            let settings = Settings { node_grace, root_ca };
+            let settings = Settings { node_grace, root_ca, ..signing.clone() };
             let options = Options {
                 identity: Some(identity.clone()),
                 board: Some(Arc::clone(&board)),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 10] = [
+const CONTROLLERS: [(&str, &str, &str); 11] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
     ("apps", "StatefulSet", "statefulset"),
@@ -16,6 +16,7 @@ const CONTROLLERS: [(&str, &str, &str); 10] = [
     ("batch", "CronJob", "cronjob"),
     ("policy", "PodDisruptionBudget", "disruption"),
     ("", "ResourceQuota", "resourcequota"),
+    ("certificates.k8s.io", "CertificateSigningRequest", "certificatesigning"),
     ("", "Namespace", "namespace"),
 ];
 

@@ -24,6 +24,7 @@ pub mod disruption;
 pub mod resourcequota;
 pub mod namespace;
 pub mod serviceaccount;
+pub mod certificates;
 pub mod endpoints;
 pub mod job;
 pub mod cronjob;

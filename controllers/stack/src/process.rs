@@ -12,6 +12,7 @@ use strata_client::event::{Event, WatchOptions};
 use strata_client::options::Projection;
 use strata_client::watch::Watches;
 use strata_model::resource::{ResourceType, builtin};
+use strata_plan::certificates::{Authority, CertificateSigning};
 use strata_plan::controller::Controller;
 use strata_plan::cronjob::CronJobs;
 use strata_plan::daemonset::DaemonSets;
@@ -40,17 +41,19 @@ const RETRY: Duration = Duration::from_millis(100);
 const TOGETHER: &str = "controllers";
 
 /// What can be set about single controllers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// How long a node may be silent before it counts as lost.
     pub node_grace: Duration,
     /// The authority of the API server's certificate, PEM, for what runs in namespaces; `None`: it is not published.
     pub root_ca: Option<Arc<str>>,
+    /// Who signs certificates; `None`: nothing is signed.
+    pub signing: Option<Arc<dyn Authority>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { node_grace: nodelifecycle::GRACE, root_ca: None }
+        Self { node_grace: nodelifecycle::GRACE, root_ca: None, signing: None }
     }
 }
 
@@ -83,6 +86,8 @@ pub enum Name {
     Job,
     /// Makes Jobs by schedules.
     CronJob,
+    /// Signs approved requests for certificates, and removes old ones.
+    CertificateSigning,
     /// Counts what disruption budgets allow.
     Disruption,
     /// Counts what quotas bound.
@@ -97,7 +102,7 @@ pub enum Name {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -111,6 +116,7 @@ impl Name {
         Self::ReplicationController,
         Self::Job,
         Self::CronJob,
+        Self::CertificateSigning,
         Self::Disruption,
         Self::ResourceQuota,
         Self::EndpointSlice,
@@ -136,6 +142,7 @@ impl Name {
             | Self::ResourceQuota
             | Self::EndpointSlice
             | Self::Endpoints
+            | Self::CertificateSigning
             | Self::EndpointSliceMirroring => TOGETHER,
         }
     }
@@ -156,6 +163,7 @@ impl Name {
             Self::ReplicationController => "replicationcontroller",
             Self::Job => "job",
             Self::CronJob => "cronjob",
+            Self::CertificateSigning => "certificatesigning",
             Self::Disruption => "disruption",
             Self::ResourceQuota => "resourcequota",
             Self::EndpointSlice => "endpointslice",
@@ -205,6 +213,10 @@ pub async fn run(
         }
         Name::Job => run::controller(Jobs, client, options, shutdown).await,
         Name::CronJob => run::controller(CronJobs, client, options, shutdown).await,
+        Name::CertificateSigning => {
+            let signing = CertificateSigning { authority: settings.signing };
+            run::controller(signing, client, options, shutdown).await
+        }
         Name::Disruption => run::controller(Disruptions, client, options, shutdown).await,
         Name::ResourceQuota => every_type(ResourceQuotas::new, client, options, shutdown).await,
         Name::EndpointSlice => run::controller(EndpointSlices, client, options, shutdown).await,

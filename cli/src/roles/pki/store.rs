@@ -83,6 +83,11 @@ impl Pki {
         self.dir.join("ca.crt")
     }
 
+    /// The authority's key file.
+    pub fn authority_key_file(&self) -> PathBuf {
+        self.dir.join("ca.key")
+    }
+
     /// The files of a leaf: its certificate and its key.
     pub fn files(&self, leaf: &str) -> (PathBuf, PathBuf) {
         (self.dir.join(format!("{leaf}.crt")), self.dir.join(format!("{leaf}.key")))

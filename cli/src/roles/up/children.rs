@@ -6,6 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
+use strata_stack::process::Name;
+
 use super::args::Config;
 use crate::roles::datadir::Layout;
 use crate::roles::identities;
@@ -118,8 +120,14 @@ fn controllers(platform: &Platform<'_>, home: &str, names: &[&str]) -> Spec {
         [one] => layout.role_kubeconfig(one),
         _ => layout.roles(),
     };
-    Words::of(&["controller", &names.join(",")])
-        .flag("--kubeconfig", kubeconfig)
+    let words = Words::of(&["controller", &names.join(",")]).flag("--kubeconfig", kubeconfig);
+    let words = match names.contains(&Name::CertificateSigning.as_str()) {
+        true => words
+            .flag("--cluster-signing-cert-file", platform.pki.authority_file())
+            .flag("--cluster-signing-key-file", platform.pki.authority_key_file()),
+        false => words,
+    };
+    words
         .flag("--identity", platform.identity)
         .flag_if("--admin-socket", layout.admin_socket(home))
         .log(&platform.config.log)
