@@ -38,6 +38,11 @@ const FLOORS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "images",
+        "controllers/examples/images",
+        &["strata-model", "strata-plan", "strata-runtime", "strata-client"],
+    ),
+    (
         "thermostat",
         "controllers/examples/thermostat",
         &["strata-model", "strata-plan", "strata-runtime", "strata-client"],
