@@ -51,6 +51,6 @@ pub const FAILURE_HOLDS: Duration = Duration::from_secs(10);
 /// How many repositories may be asked or fetched at once.
 pub const MAX_FETCHES: usize = 64;
 /// How many sources may be rendered at once.
-pub const MAX_RENDERINGS: usize = 2;
+pub const MAX_RENDERINGS: usize = 4;
 /// How many programs may render at once.
 pub const MAX_PROGRAMS: usize = 4;

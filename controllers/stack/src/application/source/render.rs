@@ -11,7 +11,7 @@ use serde_json::json;
 use strata_plan::application::rendered::{Fault, Manifest, RenderError, Rendered, SourceType};
 use strata_plan::application::spec::Source;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access::Access;
 use super::bounds::{MAX_PROGRAMS, MAX_RENDERINGS};
@@ -49,8 +49,8 @@ pub struct Sources {
 /// What renders share.
 struct Shop {
     kept: Kept,
-    /// For what only reads.
-    slots: Semaphore,
+    /// For what only reads: more at once would be slower for all.
+    slots: Arc<Semaphore>,
     /// For programs, so that slow ones hold up nobody who needs none.
     program_slots: Semaphore,
     programs: Programs,
@@ -67,7 +67,7 @@ impl Sources {
     pub fn new(folder: PathBuf, programs: Programs) -> std::io::Result<Self> {
         let shop = Shop {
             kept: Kept::default(),
-            slots: Semaphore::new(MAX_RENDERINGS),
+            slots: Arc::new(Semaphore::new(MAX_RENDERINGS)),
             program_slots: Semaphore::new(MAX_PROGRAMS),
             programs,
         };
@@ -98,7 +98,8 @@ impl Sources {
             opened.push(Opened { source: source.clone(), held });
         }
         let (shop, task, runtime) = (Arc::clone(&self.shop), task.clone(), Handle::current());
-        blocking(move || shop.render(&task, &opened, &runtime)).await
+        let slot = Arc::clone(&shop.slots).acquire_owned().await.ok();
+        blocking(move || shop.render(&task, &opened, &runtime, slot)).await
     }
 }
 
@@ -139,7 +140,13 @@ fn settings(message: &str) -> RenderError {
 }
 
 impl Shop {
-    fn render(&self, task: &Task, opened: &[Opened], runtime: &Handle) -> Result<Vec<Rendered>, RenderError> {
+    fn render(
+        &self,
+        task: &Task,
+        opened: &[Opened],
+        runtime: &Handle,
+        mut slot: Option<OwnedSemaphorePermit>,
+    ) -> Result<Vec<Rendered>, RenderError> {
         let mut snapshots = BTreeMap::new();
         for (number, one) in opened.iter().enumerate() {
             let broken = |error: gix::Error| {
@@ -153,14 +160,19 @@ impl Shop {
         let mut answers = Vec::with_capacity(opened.len());
         for (number, one) in opened.iter().enumerate() {
             let scene = Scene { task, sources: opened, snapshots: &snapshots, number, runtime };
-            answers.push(self.one(&scene, &one.source)?);
+            answers.push(self.one(&scene, &one.source, &mut slot)?);
         }
         let all = answers.iter().flat_map(|one: &Rendered| one.manifests.iter());
         manifests::no_duplicates(all)?;
         Ok(answers)
     }
 
-    fn one(&self, scene: &Scene<'_>, source: &Source) -> Result<Rendered, RenderError> {
+    fn one(
+        &self,
+        scene: &Scene<'_>,
+        source: &Source,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Rendered, RenderError> {
         let snapshot = scene.snapshot();
         let revision = snapshot.commit().to_string();
         if !source.reference.is_empty() && source.path.is_empty() {
@@ -174,8 +186,12 @@ impl Shop {
         {
             return Ok(Rendered { revision, ..kept });
         }
-        let slots = if source_type == SourceType::Directory { &self.slots } else { &self.program_slots };
-        let _slot = scene.runtime.block_on(slots.acquire());
+        // Who runs a program gives the slot for reading away: programs wait for each other alone.
+        let is_program = source_type != SourceType::Directory;
+        let _program = is_program.then(|| {
+            slot.take();
+            scene.runtime.block_on(self.program_slots.acquire())
+        });
         let mut reads = Reads::default();
         let manifests = scene.manifests(&self.programs, source, source_type, &place, &mut reads)?;
         let key = reads.key(&base)?;
