@@ -148,7 +148,11 @@ fn failures(work: &Work) -> BTreeMap<i32, i32> {
         *most = known.max(*most);
     }
     // Pods that were made before this was written down on them are counted as far as they are there.
-    there.into_iter().for_each(|(index, n)| drop(all.entry(index).and_modify(|most| *most = n.max(*most))));
+    for (index, n) in there {
+        if let Some(most) = all.get_mut(&index) {
+            *most = n.max(*most);
+        }
+    }
     all
 }
 
