@@ -19,7 +19,7 @@ use strata_store::record::Record;
 use strata_store::revision::Revision;
 use strata_store::snapshot::{ReadAt, Snapshot};
 use strata_store::store::{EngineChoice, Store};
-use strata_store::txn::{Condition, Txn};
+use strata_store::txn::{Condition, Txn, Value};
 use strata_store::watch::{From, WatchItem};
 
 use support::promises::Seen;
@@ -208,6 +208,47 @@ async fn what_a_lying_sync_loses_is_a_run_of_whole_transactions_from_the_end() {
         }
     }
     assert!(refused > 5 && shorter > 5, "{refused} refused, {shorter} shorter: too few of either");
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_kept_what_the_log_lost_is_never_served() {
+    let config = Config { checkpoint_bytes: 4 << 10, segment_bytes: 64 << 10, ..tiny() };
+    let open = |memory: &Memory| Store::open(config.clone(), EngineChoice::Memory(memory.clone()));
+    let large = |byte: u8| Txn::new().put("b", Value::plain(vec![byte; 3000]));
+    let (mut refused, mut whole) = (0, 0);
+    for seed in 0..64 {
+        let memory = Memory::new();
+        let store = open(&memory).unwrap();
+        put(&store, "a", "kept").await;
+        memory.set_lying(true);
+        commit(&store, Txn::new().delete("a")).await;
+        commit(&store, large(1)).await;
+        commit(&store, large(2)).await;
+        store.maintain().await.unwrap();
+        memory.crash(Survives::Scattered(seed));
+        let store = match open(&memory) {
+            Ok(store) => store,
+            Err(OpenError::Engine(EngineError::Corrupt { .. })) => {
+                refused += 1;
+                continue;
+            }
+            Err(error) => panic!("{seed}: {error}"),
+        };
+        let is_there = store.current_revision() == Revision::new(1);
+        whole += u32::from(is_there);
+        // Through checkpoints, and an opening that needs them.
+        for byte in 3..9 {
+            commit(&store, large(byte)).await;
+            store.maintain().await.unwrap();
+            let found = latest(&store).await.get(&"a".into()).is_some();
+            assert_eq!(found, is_there, "{seed}: {byte}");
+        }
+        store.close().await;
+        let store = open(&memory).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        assert_eq!(latest(&store).await.get(&"a".into()).is_some(), is_there, "{seed}: opened again");
+        store.close().await;
+    }
+    assert!(refused > 5 && whole > 5, "{refused} refused, {whole} at what was safe: too few of either");
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ struct Keeper {
     floor: Revision,
     /// Revisions recovered from the log whose keys were not handed to the checkpoint yet.
     unseen: Option<(Revision, Revision)>,
+    /// The revision that was recovered, until it was seen that the checkpoint has nothing newer.
+    found: Option<Revision>,
     running: Option<Running>,
 }
 
@@ -82,6 +84,7 @@ pub fn open(
         marker,
         floor: mark.floor,
         unseen: (mark.revision < current).then_some((mark.revision, current)),
+        found: Some(current),
         running: None,
     };
     let archive = LogArchive {
@@ -154,6 +157,7 @@ impl LogArchive {
         if is_last {
             entries.push(checkpoint::claim(*target));
         }
+        entries.push(checkpoint::ahead(state.revision));
         keeper.checkpoint.write(entries)?;
         *done = at;
         if is_last {
@@ -170,8 +174,14 @@ impl LogArchive {
     /// Decides what a new checkpoint has to write.
     fn begin(&self, keeper: &mut Keeper, state: &State) -> Result<Running, EngineError> {
         let mut keys: Vec<Key> = Vec::new();
-        if checkpoint::claimed(keeper.checkpoint.as_mut())? < self.log.covered() {
-            tracing::warn!("the checkpoint is missing or too old and is written anew");
+        let found = keeper.found.unwrap_or(Revision::new(u64::MAX));
+        let is_ahead = checkpoint::newest(keeper.checkpoint.as_mut())? > found;
+        if is_ahead {
+            // What the log lost is in it: it says so until it is whole again.
+            keeper.checkpoint.write(vec![checkpoint::claim(Revision::ZERO)])?;
+        }
+        if is_ahead || checkpoint::claimed(keeper.checkpoint.as_mut())? < self.log.covered() {
+            tracing::warn!("the checkpoint is missing, too old or too new, and is written anew");
             keys.extend(checkpoint::keys(keeper.checkpoint.as_mut())?);
             keys.extend(state.records.keys().cloned());
         } else if let Some((after, through)) = keeper.unseen {
@@ -180,7 +190,7 @@ impl LogArchive {
                 keys.extend(transaction.changes.iter().map(|change| change.key.clone()));
             }
         }
-        keeper.unseen = None;
+        (keeper.unseen, keeper.found) = (None, None);
         keys.extend(self.log.take_changed(state.revision));
         keys.sort_unstable();
         keys.dedup();

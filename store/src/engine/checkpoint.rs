@@ -2,7 +2,8 @@
 //!
 //! The checkpoint is fuzzy: each record is from some revision between the marker's and the one at which
 //! it was last written. The log from the marker on makes it whole. Record keys are prefixed `k`; the key
-//! `m` holds the revision that the checkpoint itself claims. Knows nothing of when it is written.
+//! `m` holds the revision that the checkpoint itself claims, the key `a` the newest one that a record in it may be from:
+//! a log that ends before that has lost something. Knows nothing of when it is written.
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::state::State;
 const VALUE_VERSION: u8 = 1;
 /// Key of the revision that the checkpoint claims.
 const META_KEY: &[u8] = b"m";
+const AHEAD_KEY: &[u8] = b"a";
 const RECORD_PREFIX: u8 = b'k';
 
 /// One change of the checkpoint: a value to store, or `None` to remove the key.
@@ -114,16 +116,32 @@ pub fn claim(revision: Revision) -> Entry {
     (META_KEY.to_vec(), Some(sealed(META_KEY, &revision.get().to_le_bytes())))
 }
 
+/// The entry that says how new a record in the checkpoint may be; written with each record that is newer than before.
+pub fn ahead(revision: Revision) -> Entry {
+    (AHEAD_KEY.to_vec(), Some(sealed(AHEAD_KEY, &revision.get().to_le_bytes())))
+}
+
+/// How new a record in the checkpoint may be; zero if that was never said.
+///
+/// # Errors
+/// It could not be read.
+pub fn newest(checkpoint: &mut dyn Checkpoint) -> Result<Revision, EngineError> {
+    match checkpoint.get(AHEAD_KEY)? {
+        None => Ok(Revision::ZERO),
+        Some(value) => revision_in(AHEAD_KEY, &value),
+    }
+}
+
 /// The revision that a checkpoint claims; zero if it is empty.
 pub fn claimed(checkpoint: &mut dyn Checkpoint) -> Result<Revision, EngineError> {
     match checkpoint.get(META_KEY)? {
         None => Ok(Revision::ZERO),
-        Some(value) => claimed_in(&value),
+        Some(value) => revision_in(META_KEY, &value),
     }
 }
 
-fn claimed_in(value: &[u8]) -> Result<Revision, EngineError> {
-    let number: Result<[u8; 8], _> = unsealed(META_KEY, value)?.try_into();
+fn revision_in(key: &[u8], value: &[u8]) -> Result<Revision, EngineError> {
+    let number: Result<[u8; 8], _> = unsealed(key, value)?.try_into();
     number.map(|number| Revision::new(u64::from_le_bytes(number))).map_err(|_| EngineError::Corrupt {
         file: "checkpoint".to_owned(),
         offset: 0,
@@ -166,16 +184,26 @@ pub fn inspect(checkpoint: &mut dyn Checkpoint, damage: &mut dyn FnMut(EngineErr
     count
 }
 
+/// A checkpoint as read.
+pub struct Loaded {
+    /// The records, and the revision from which on the log makes them whole.
+    pub state: State,
+    /// How new a record in it may be: the log must reach that far.
+    pub newest: Revision,
+}
+
 /// The state of a checkpoint, to be made whole by the log after `marked`.
 ///
 /// # Errors
 /// `Corrupt` if a value is damaged or the checkpoint does not reach `marked`.
-pub fn load(checkpoint: &mut dyn Checkpoint, marked: Revision) -> Result<State, EngineError> {
+pub fn load(checkpoint: &mut dyn Checkpoint, marked: Revision) -> Result<Loaded, EngineError> {
     let mut state = State::empty();
-    let mut reaches = Revision::ZERO;
+    let (mut reaches, mut newest) = (Revision::ZERO, Revision::ZERO);
     checkpoint.visit(&mut |name, value| {
         if name == META_KEY {
-            reaches = claimed_in(value)?;
+            reaches = revision_in(name, value)?;
+        } else if name == AHEAD_KEY {
+            newest = revision_in(name, value)?;
         } else if let Some(key) = name.strip_prefix(&[RECORD_PREFIX]) {
             let payload = unsealed(name, value)?;
             let record =
@@ -193,7 +221,7 @@ pub fn load(checkpoint: &mut dyn Checkpoint, marked: Revision) -> Result<State, 
         return Err(EngineError::Corrupt { file: "checkpoint".to_owned(), offset: 0, what });
     }
     state.revision = marked;
-    Ok(state)
+    Ok(Loaded { state, newest })
 }
 
 /// Name of the folder that the checkpoint is in, where it is in one.

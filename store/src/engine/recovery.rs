@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::engine::Recovered;
-use crate::engine::checkpoint::{self, Mark};
+use crate::engine::checkpoint::{self, Loaded, Mark};
 use crate::engine::disk::Disk;
 use crate::engine::log::newest_of;
 use crate::engine::segment::{Segment, SegmentReader, file_name, io_error, number_of};
@@ -83,19 +83,20 @@ pub fn recover(
     segments: &VecDeque<Arc<Segment>>,
     Mark { revision: checkpointed, floor }: Mark,
     limits: RecentLimits,
-    load: impl FnOnce() -> Result<State, EngineError>,
+    load: impl FnOnce() -> Result<Loaded, EngineError>,
 ) -> Result<Recovered, EngineError> {
     if segments.is_empty() && checkpointed == Revision::ZERO {
         return Ok(Recovered { state: State::empty(), recent: Vec::new(), oldest: Revision::ZERO });
     }
     if segments.is_empty() && floor == checkpointed {
         // As an import leaves it: a state without history.
-        return Ok(Recovered { state: load()?, recent: Vec::new(), oldest: floor });
+        return Ok(Recovered { state: load()?.state, recent: Vec::new(), oldest: floor });
     }
-    let (mut state, from) = match start(segments, checkpointed)? {
-        Start::Base(at) => (base_of(&segments[at])?, at),
+    let (Loaded { mut state, newest }, from) = match start(segments, checkpointed)? {
+        Start::Base(at) => (Loaded { state: base_of(&segments[at])?, newest: checkpointed }, at),
         Start::Checkpoint(at) => (load()?, at),
     };
+    let checkpointed = checkpointed.max(newest);
     let mut recent = Recent { limits, transactions: VecDeque::new(), bytes: 0 };
     for (at, segment) in segments.iter().enumerate().skip(from) {
         let is_last = at + 1 == segments.len();
