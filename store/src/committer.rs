@@ -3,6 +3,7 @@
 //! meanwhile. Nothing is answered, readable or watchable before its sync returned.
 
 use std::sync::Arc;
+use std::thread;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -20,6 +21,12 @@ use crate::upkeep::{Order, Orders};
 pub const MAX_WAITING: usize = 1024;
 /// Most bytes of transactions made durable by one sync, counted before the last of them.
 pub const MAX_GROUP_BYTES: usize = 2 << 20;
+/// How often the thread steps aside for callers on their way while none comes, before it commits what is there.
+const MAX_YIELDS: usize = 4;
+/// Callers in the group before, from which on more are worth stepping aside for.
+const MANY: usize = 8;
+/// Callers in a group that is not worth waiting for more.
+const ENOUGH: usize = 64;
 
 /// What a writer waits for.
 pub type Outcome = Result<Committed, CommitError>;
@@ -71,6 +78,8 @@ pub struct Committer {
     pub clock: Arc<dyn Clock>,
     /// Why no more is committed, once that is so.
     pub stopped: Option<EngineError>,
+    /// How many asked in the group before.
+    pub asked: usize,
 }
 
 impl Committer {
@@ -79,6 +88,7 @@ impl Committer {
         let mut batch = Vec::with_capacity(MAX_WAITING);
         let mut closing = None;
         while requests.blocking_recv_many(&mut batch, MAX_WAITING) > 0 {
+            self.gather(&mut requests, &mut batch);
             let mut group = Vec::with_capacity(batch.len());
             let mut bytes = 0;
             for request in batch.drain(..) {
@@ -113,6 +123,24 @@ impl Committer {
         if !self.orders.send(Order::Close(closing)) {
             tracing::debug!("upkeep has ended before the store was closed");
         }
+    }
+
+    /// Callers that were just answered ask again within moments. The first of them alone would have all others wait for
+    /// its sync, so the thread lets them run while they come. It never waits: with nobody on the way, stepping aside a few
+    /// times takes some microseconds.
+    fn gather(&mut self, requests: &mut mpsc::Receiver<Request>, batch: &mut Vec<Request>) {
+        let mut idle = 0;
+        while self.asked >= MANY && batch.len() < self.asked.min(ENOUGH) && idle < MAX_YIELDS {
+            thread::yield_now();
+            let before = batch.len();
+            while batch.len() < MAX_WAITING
+                && let Ok(request) = requests.try_recv()
+            {
+                batch.push(request);
+            }
+            idle = if batch.len() > before { 0 } else { idle + 1 };
+        }
+        self.asked = batch.len();
     }
 
     fn commit(&mut self, group: Vec<Waiting>) {
@@ -192,15 +220,20 @@ impl Committer {
     }
 
     fn publish(&mut self, plan: Plan, group: Vec<Waiting>) {
+        // What the group replaced is freed when it is answered: that touches as much memory as making it did.
+        let (mut left, mut shown) = (Vec::new(), None);
         if !plan.transactions.is_empty() {
             self.state = plan.state;
-            plan.transactions.into_iter().for_each(|transaction| self.ring.push(transaction));
-            self.shared.state.store(Arc::new(self.state.clone()));
+            for transaction in plan.transactions {
+                self.ring.push(transaction, &mut left);
+            }
+            shown = Some(self.shared.state.swap(Arc::new(self.state.clone())));
             self.published.send_replace(self.state.revision);
         }
         for (waiting, outcome) in group.into_iter().zip(plan.outcomes) {
             reply(waiting.answer, outcome);
         }
+        drop((left, shown));
         if self.shared.archive.upkeep_due(self.shared.oldest()) {
             self.orders.look();
         }

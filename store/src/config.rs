@@ -38,8 +38,8 @@ pub struct Config {
     /// A new log segment begins with a copy of the whole state if that is at most so many bytes: such
     /// a store opens from its log alone. Default 2 MiB; never more than an eighth of a segment.
     pub base_bytes: u64,
-    /// The checkpoint is brought up to date when so many bytes of log are not in it, or half as many as the state
-    /// has if that is more. Default 8 MiB.
+    /// The checkpoint is brought up to date when so many bytes of log are not in it, or as many as the state has if
+    /// that is more. Default 8 MiB.
     pub checkpoint_bytes: u64,
     /// Where the time of transactions comes from. Default: the machine's clock.
     pub clock: Arc<dyn Clock>,

@@ -74,14 +74,15 @@ impl RingWriter {
         self.through = Some(through);
     }
 
-    /// Adds the next transaction; the oldest leave as the limits ask. The newest always stays.
-    pub fn push(&mut self, transaction: Arc<Transaction>) {
+    /// Adds the next transaction; the oldest leave as the limits ask. The newest always stays. What leaves is given
+    /// back, so that it is let go when there is time.
+    pub fn push(&mut self, transaction: Arc<Transaction>, left: &mut Vec<Arc<Transaction>>) {
         let (revision, size) = (transaction.revision, transaction.size());
         let slots = self.ring.slots.len() as u64;
         let first = self.through.map_or(revision, |through| through.next()).get();
         let first = first.max((revision.get() + 1).saturating_sub(slots));
         for at in first..=revision.get() {
-            self.ring.slots[self.ring.slot(Revision::new(at))].store(Some(transaction.clone()));
+            left.extend(self.ring.slots[self.ring.slot(Revision::new(at))].swap(Some(transaction.clone())));
         }
         self.through = Some(revision);
         self.window.push_back(Entry { first, revision, size });
@@ -93,7 +94,7 @@ impl RingWriter {
             self.bytes -= old.size;
             for at in (old.first..=old.revision.get()).map(Revision::new) {
                 if self.ring.get(at).is_some_and(|kept| kept.revision == old.revision) {
-                    self.ring.slots[self.ring.slot(at)].store(None);
+                    left.extend(self.ring.slots[self.ring.slot(at)].swap(None));
                 }
             }
         }
@@ -123,16 +124,16 @@ mod tests {
     fn the_next_transaction_is_found_over_gaps() {
         let ring = Arc::new(Ring::new(4));
         let mut writer = RingWriter::new(ring.clone(), 1 << 20);
-        writer.push(transaction(3));
-        writer.push(transaction(5));
+        writer.push(transaction(3), &mut Vec::new());
+        writer.push(transaction(5), &mut Vec::new());
         assert_eq!(found(&ring, 1..=7), [0, 0, 3, 5, 5, 0, 0]);
-        writer.push(transaction(8));
+        writer.push(transaction(8), &mut Vec::new());
         assert_eq!(found(&ring, 3..=9), [0, 0, 5, 8, 8, 8, 0]);
-        writer.push(transaction(30));
+        writer.push(transaction(30), &mut Vec::new());
         assert_eq!(found(&ring, 5..=9), [0; 5]);
         assert_eq!(found(&ring, 26..=31), [0, 30, 30, 30, 30, 0]);
         writer.skip();
-        writer.push(transaction(32));
+        writer.push(transaction(32), &mut Vec::new());
         assert_eq!(found(&ring, 29..=33), [30, 30, 0, 32, 0]);
     }
 
@@ -141,7 +142,7 @@ mod tests {
         let ring = Arc::new(Ring::new(8));
         let mut writer = RingWriter::new(ring.clone(), 20);
         writer.follow(Revision::new(2));
-        (4..=7).for_each(|revision| writer.push(transaction(revision)));
+        (4..=7).for_each(|revision| writer.push(transaction(revision), &mut Vec::new()));
         assert_eq!(found(&ring, 3..=7), [0, 0, 0, 6, 7]);
     }
 }

@@ -64,6 +64,26 @@ impl State {
         self.time = transaction.time;
     }
 
+    /// Stores a value in one way down the map. A key that is there stays: all records of it share its bytes.
+    fn put(&mut self, key: &Key, value: Bytes, revision: Revision) -> Change {
+        if let Some((key, slot)) = self.records.get_key_value_mut(key) {
+            let record = Arc::new(Record::new(key.clone(), value, slot.created, revision));
+            let previous = std::mem::replace(slot, record.clone());
+            self.bytes = self.bytes + record.size() as u64 - previous.size() as u64;
+            return Change { key: record.key.clone(), record: Some(record), previous: Some(previous) };
+        }
+        let record = Arc::new(Record::new(key.clone(), value, revision, revision));
+        self.insert(record.clone());
+        Change { key: key.clone(), record: Some(record), previous: None }
+    }
+
+    /// Takes a record out, if there is one.
+    fn delete(&mut self, key: &Key) -> Option<Change> {
+        let previous = self.records.get(key)?.clone();
+        self.remove(key);
+        Some(Change { key: previous.key.clone(), record: None, previous: Some(previous) })
+    }
+
     /// Checks and applies a transaction, all or nothing; gives what history keeps, `None` if nothing
     /// changed, and what the writer is told once that is durable.
     ///
@@ -85,26 +105,20 @@ impl State {
         let mut changes = Vec::with_capacity(txn.mutations.len());
         let mut records = Vec::with_capacity(txn.mutations.len());
         for mutation in &txn.mutations {
-            let key = mutation.key();
-            let previous = self.records.get(key).cloned();
-            let record = match mutation {
-                Mutation::Put(_, value) => {
-                    let created = previous.as_ref().map_or(revision, |record| record.created);
-                    Some(Arc::new(Record::new(key.clone(), stamped(value, revision), created, revision)))
-                }
-                Mutation::Delete(_) => None,
+            let change = match mutation {
+                Mutation::Put(key, value) => Some(self.put(key, stamped(value, revision), revision)),
+                Mutation::Delete(key) => self.delete(key),
             };
-            records.push(record.clone().or_else(|| previous.clone()));
-            if record.is_some() || previous.is_some() {
-                changes.push(Change { key: key.clone(), record, previous });
-            }
+            let told = change.as_ref().and_then(|change| change.record.as_ref().or(change.previous.as_ref()));
+            records.push(told.cloned());
+            changes.extend(change);
         }
         if changes.is_empty() {
             return Ok((None, Committed { revision: self.revision, records }));
         }
         let time = to_microseconds(now).max(self.time);
         let transaction = Arc::new(Transaction { revision, time, cause: txn.cause.clone(), changes });
-        self.apply(&transaction);
+        (self.revision, self.time) = (revision, time);
         Ok((Some(transaction), Committed { revision, records }))
     }
 }

@@ -106,7 +106,8 @@ impl Store {
         let state = recovered.state;
         let ring = Arc::new(Ring::new(config.ring_transactions));
         let mut writer = RingWriter::new(ring.clone(), config.ring_bytes);
-        recovered.recent.into_iter().for_each(|transaction| writer.push(transaction));
+        let mut left = Vec::new();
+        recovered.recent.into_iter().for_each(|transaction| writer.push(transaction, &mut left));
         let (published, receiver) = watch::channel(state.revision);
         let shared = Arc::new(Shared::new(
             state.clone(),
@@ -128,6 +129,7 @@ impl Store {
             orders: orders.clone(),
             clock: config.clock.clone(),
             stopped: None,
+            asked: 0,
         };
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(body).map_err(OpenError::Thread)

@@ -29,8 +29,8 @@ const LEAF_FANOUT: usize = 64;
 /// Memory that sled may keep leaves in; they are read only when a store opens.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Level of zstd: the checkpoint is written on the processors that commits want.
-const COMPRESSION: i32 = 1;
+/// Level of zstd, below nought the fast ones: the checkpoint is written on the processors that commits want.
+const COMPRESSION: i32 = -5;
 
 type Db = sled::Db<LEAF_FANOUT>;
 

@@ -96,7 +96,7 @@ impl Follower {
         let transaction = step.transaction(&self.remote.line, |key, _| Ok(records.get(key).cloned()))?;
         if let Some(transaction) = transaction {
             self.state.apply(&transaction);
-            self.ring.push(transaction.clone());
+            self.ring.push(transaction.clone(), &mut Vec::new());
             let note = step.note.as_ref().filter(|note| note.writer == self.remote.writer);
             came.extend(note.map(|note| (note.number, transaction)));
         }
