@@ -148,6 +148,14 @@ fn name(metadata: &mut Map<String, Value>, moment: &Moment) {
     }
 }
 
+/// The name by which a refusal speaks of an object: one that was generated for a new object is nobody's yet, and would
+/// make each refusal of the same another one.
+pub fn spoken_name(object: &Value) -> &str {
+    let (name, prefix) = (text(object, &["metadata", "name"]), text(object, &["metadata", "generateName"]));
+    let made = name.strip_prefix(prefix).is_some_and(|rest| rest.len() == names::SUFFIX_LENGTH);
+    if !prefix.is_empty() && made { prefix } else { name }
+}
+
 /// Drops empty maps and lists from metadata: absent and empty mean the same.
 fn tidy(metadata: &mut Map<String, Value>) {
     metadata.retain(|_, member| match member {

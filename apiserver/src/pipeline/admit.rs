@@ -13,6 +13,7 @@ use crate::admission::limits;
 use crate::admission::operation::Operation;
 use crate::refusal::{Outcome, Refusal, about};
 use crate::storage;
+use crate::strategy::spoken_name;
 use crate::types::namespace::NAMESPACE;
 use crate::value::text;
 
@@ -178,7 +179,7 @@ impl<'a> Step<'a> {
     }
 
     fn forbidden(&self, object: &Value, why: &str) -> Refusal {
-        let name = text(object, &["metadata", "name"]);
+        let name = spoken_name(object);
         Box::new(Status::forbidden(about(&self.target.served.resource, name), why))
     }
 }

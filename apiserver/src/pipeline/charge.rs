@@ -17,8 +17,7 @@ use super::riders::Riders;
 use crate::admission::quota;
 use crate::refusal::{Outcome, about};
 use crate::storage;
-use crate::strategy::Part;
-use crate::value::text;
+use crate::strategy::{Part, spoken_name};
 
 /// What rides with a write that is charged, and the turn that it has at the quotas of its namespace.
 #[derive(Default)]
@@ -45,7 +44,7 @@ impl Api {
             let object = storage::parse(record)?;
             let quota = Quota::read(&object);
             let charged = one(&snapshot, target, &quota, (new, old), now).map_err(|why| {
-                let name = text(new, &["metadata", "name"]);
+                let name = old.map_or_else(|| spoken_name(new), |_| target.name.as_str());
                 Box::new(Status::forbidden(about(&target.served.resource, name), &why))
             })?;
             if let Some(after) = charged.and_then(|used| quota::told(&object, &used)) {

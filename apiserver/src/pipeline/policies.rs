@@ -12,6 +12,7 @@ use crate::admission::policy::{Binding, Objection, Policy};
 use crate::admission::table::Tables;
 use crate::refusal::{Outcome, about};
 use crate::storage;
+use crate::strategy::spoken_name;
 use crate::types::catalogue::Served;
 use crate::value::{at, text};
 
@@ -157,7 +158,8 @@ fn denied(
         "ValidatingAdmissionPolicy '{}' with binding '{}' denied request: {}",
         policy.name, binding.name, objection.message
     );
-    let mut status = Status::forbidden(about(asked.resource, asked.name), &why);
+    let name = if asked.old.is_none() { asked.object.map_or(asked.name, spoken_name) } else { asked.name };
+    let mut status = Status::forbidden(about(asked.resource, name), &why);
     status.reason = Some(objection.reason);
     status.code = Some(objection.reason.code());
     if let Some(details) = &mut status.details {

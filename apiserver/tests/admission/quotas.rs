@@ -77,6 +77,8 @@ async fn concurrent_creates_never_overrun_a_quota() {
     let server = TestServer::start().await;
     let admin = Rest::admin(&server);
     quota(&admin, "few", json!({"hard": {"pods": "7", "count/pods": "100"}})).await;
+    let mut many = pod("", None);
+    many["metadata"] = json!({"generateName": "web-"});
     let creates = (0..40).map(|n| {
         let (admin, body) = (admin.clone(), pod(&format!("p{n}"), None));
         tokio::spawn(async move { admin.post(&format!("{HERE}/pods"), &body).await.code })
@@ -90,6 +92,11 @@ async fn concurrent_creates_never_overrun_a_quota() {
     let listed = admin.get(&format!("{HERE}/pods")).await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 7);
     assert_eq!(used(&admin, "few").await, json!({"pods": "7", "count/pods": "7"}));
+    let (_, message) = create(&admin, "pods", &many).await;
+    assert!(
+        message.starts_with("pods \"web-\" is forbidden: exceeded quota"),
+        "the same each time: {message}"
+    );
     server.stop().await;
 }
 
