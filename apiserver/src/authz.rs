@@ -113,6 +113,7 @@ const ENDPOINT_SLICE: &str = "system:controller:endpointslice";
 const ENDPOINTS: &str = "system:controller:endpoints";
 const MIRRORING: &str = "system:controller:endpointslicemirroring";
 const SERVICE_ACCOUNT: &str = "system:controller:serviceaccount";
+const APPLICATION: &str = "system:controller:application";
 const CERTIFICATE_SIGNING: &str = "system:controller:certificatesigning";
 const ROOT_CA: &str = "system:controller:root-ca-certificate-publisher";
 
@@ -196,6 +197,8 @@ static RULES: &[Rule] = &[
     user(MIRRORING, WRITE, &["endpointslices"]),
     user(SERVICE_ACCOUNT, READ, &["namespaces"]),
     user(SERVICE_ACCOUNT, WRITE, &["serviceaccounts"]),
+    // What a repository may hold is what its project allows; the server cannot know more narrowly.
+    user(APPLICATION, &["*"], &["*"]),
     user(CERTIFICATE_SIGNING, &["get", "list", "watch", "delete"], &["certificatesigningrequests"]),
     user(CERTIFICATE_SIGNING, STATUS, &["certificatesigningrequests/status"]),
     user(CERTIFICATE_SIGNING, &["sign"], &["signers"]),

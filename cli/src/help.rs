@@ -8,7 +8,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["get", "describe", "why", "tree", "logs", "watch", "wait", "queue", "top", "explain"]),
     (
         "Change",
-        &["apply", "create", "delete", "edit", "patch", "scale", "set", "rollout", "label", "annotate"],
+        &[
+            "apply", "create", "delete", "edit", "patch", "scale", "set", "rollout", "app", "label",
+            "annotate",
+        ],
     ),
     ("About the server", &["api-resources", "api-versions", "cluster-info", "version"]),
     ("About this program", &["config", "completion"]),

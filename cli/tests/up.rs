@@ -128,7 +128,7 @@ fn children(up: &Up) -> Vec<(i32, String)> {
 }
 
 /// The words by which each role's process is known.
-const ROLES: [&str; 8] = [
+const ROLES: [&str; 9] = [
     "strata apiserver ",
     "strata controller deployment ",
     "strata controller replicaset ",
@@ -136,6 +136,7 @@ const ROLES: [&str; 8] = [
     "strata controller garbage ",
     "strata controller namespace ",
     "strata controller nodelifecycle,",
+    "strata controller application ",
     "strata node ",
 ];
 

@@ -55,6 +55,8 @@ mod tree;
 
 mod queue;
 
+mod app;
+
 mod top;
 
 mod explain;
@@ -157,6 +159,9 @@ pub enum ResourceCommand {
     /// Watch, undo, pause or repeat a roll-out
     #[command(after_help = rollout::EXAMPLES)]
     Rollout(Group<rollout::RolloutCommand>),
+    /// Hold the platform to git repositories: Applications
+    #[command(after_help = app::EXAMPLES)]
+    App(Group<app::AppCommand>),
     /// Wait until a condition holds
     #[command(after_help = wait::EXAMPLES)]
     Wait(With<wait::WaitArgs>),
@@ -252,6 +257,7 @@ async fn dispatch(before: ConnectionArgs, command: ResourceCommand) -> ExitCode 
         C::Scale(with) => online(before, with, scale::run).await,
         C::Set(group) => online_group(before, group, set::run).await,
         C::Rollout(group) => online_group(before, group, rollout::run).await,
+        C::App(group) => online_group(before, group, app::run).await,
         C::Wait(with) => online(before, with, wait::run).await,
         C::ApiResources(with) => online(before, with, api::resources).await,
         C::ApiVersions(with) => online(before, with, api::versions).await,

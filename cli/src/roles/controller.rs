@@ -48,6 +48,13 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 40, env = "STRATA_NODE_GRACE_SECONDS",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub node_grace_seconds: u32,
+    /// For application: where what is fetched from repositories is kept [default: a new folder for temporary files].
+    #[arg(long, value_name = "FOLDER", env = "STRATA_REPOSITORY_CACHE")]
+    pub repository_cache: Option<PathBuf>,
+    /// For application: address and port for /api/webhook, by which GitHub, GitLab and Gitea tell of pushes; none if not
+    /// given.
+    #[arg(long, value_name = "ADDRESS", env = "STRATA_WEBHOOK_LISTEN")]
+    pub webhook_listen: Option<SocketAddr>,
     /// For certificatesigning: the authority that signs, PEM.
     #[arg(
         long,
@@ -101,7 +108,13 @@ pub fn run(args: ControllerArgs) -> ExitCode {
         for name in &args.names {
             let name: Name = name.parse().map_err(Failure::lasting)?;
             let (client, root_ca) = connect(&args.kubeconfig, name)?;
-            let settings = Settings { node_grace, root_ca, ..signing.clone() };
+            let settings = Settings {
+                node_grace,
+                root_ca,
+                cache: args.repository_cache.clone(),
+                webhooks: args.webhook_listen,
+                ..signing.clone()
+            };
             let options = Options {
                 identity: Some(identity.clone()),
                 board: Some(Arc::clone(&board)),

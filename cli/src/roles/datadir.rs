@@ -143,6 +143,11 @@ impl Layout {
         self.root.join("node")
     }
 
+    /// What the application controller has fetched from repositories; all of it can be fetched again.
+    pub fn repositories(&self) -> PathBuf {
+        self.root.join("repositories")
+    }
+
     /// Whether `strata up` has made a data directory there.
     pub fn is_there(&self) -> bool {
         self.marker().is_file()

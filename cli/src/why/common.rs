@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Line, Reason, View};
 
 /// Which controller holds which type: group, kind, and the name of its lease.
-const CONTROLLERS: [(&str, &str, &str); 11] = [
+const CONTROLLERS: [(&str, &str, &str); 12] = [
     ("apps", "Deployment", "deployment"),
     ("apps", "ReplicaSet", "replicaset"),
     ("apps", "StatefulSet", "statefulset"),
@@ -18,6 +18,7 @@ const CONTROLLERS: [(&str, &str, &str); 11] = [
     ("", "ResourceQuota", "resourcequota"),
     ("certificates.k8s.io", "CertificateSigningRequest", "certificatesigning"),
     ("", "Namespace", "namespace"),
+    ("argoproj.io", "Application", "application"),
 ];
 
 /// The controller that places pods.

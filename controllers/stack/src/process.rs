@@ -1,19 +1,15 @@
 //! Process: a controller by its name, run whole. The one place that knows which controllers there are.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use strata_client::client::Client;
-use strata_client::error::ClientError;
-use strata_client::event::{Event, WatchOptions};
-use strata_client::options::Projection;
-use strata_client::watch::Watches;
-use strata_model::resource::{ResourceType, builtin};
 use strata_plan::certificates::{Authority, CertificateSigning};
-use strata_plan::controller::Controller;
 use strata_plan::cronjob::CronJobs;
 use strata_plan::daemonset::DaemonSets;
 use strata_plan::deployment::Deployments;
@@ -28,14 +24,11 @@ use strata_plan::resourcequota::ResourceQuotas;
 use strata_plan::scheduler::Scheduler;
 use strata_plan::serviceaccount::{RootCertificates, ServiceAccounts};
 use strata_plan::statefulset::StatefulSets;
+use strata_runtime::planned::Planned;
 use strata_runtime::run::{self, Options, RunError};
 
-/// Between looks at the served types without a cause, for the controllers that concern all of them.
-const LOOK: Duration = Duration::from_secs(30);
-/// After a definition of a type came, changed or went: more often follow at once.
-const GATHER: Duration = Duration::from_millis(100);
-/// Between attempts to learn them at the start.
-const RETRY: Duration = Duration::from_millis(100);
+use crate::application::process as application;
+use crate::types::every_type;
 
 /// The process of the controllers whose work is little.
 const TOGETHER: &str = "controllers";
@@ -47,13 +40,17 @@ pub struct Settings {
     pub node_grace: Duration,
     /// The authority of the API server's certificate, PEM, for what runs in namespaces; `None`: it is not published.
     pub root_ca: Option<Arc<str>>,
+    /// Where what is fetched from repositories is kept; `None`: a folder of its own among the temporary files.
+    pub cache: Option<PathBuf>,
+    /// Where hosts of repositories tell of pushes; `None`: nowhere.
+    pub webhooks: Option<SocketAddr>,
     /// Who signs certificates; `None`: nothing is signed.
     pub signing: Option<Arc<dyn Authority>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { node_grace: nodelifecycle::GRACE, root_ca: None, signing: None }
+        Self { node_grace: nodelifecycle::GRACE, root_ca: None, cache: None, webhooks: None, signing: None }
     }
 }
 
@@ -86,6 +83,8 @@ pub enum Name {
     Job,
     /// Makes Jobs by schedules.
     CronJob,
+    /// Holds the platform to what repositories say.
+    Application,
     /// Signs approved requests for certificates, and removes old ones.
     CertificateSigning,
     /// Counts what disruption budgets allow.
@@ -102,7 +101,7 @@ pub enum Name {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::Scheduler,
@@ -122,14 +121,18 @@ impl Name {
         Self::EndpointSlice,
         Self::Endpoints,
         Self::EndpointSliceMirroring,
+        Self::Application,
     ];
 
     /// The process of `strata up` that it runs in: its own, or one that it shares with others whose work is little.
     pub fn home(self) -> &'static str {
         match self {
-            Self::Deployment | Self::ReplicaSet | Self::Scheduler | Self::Garbage | Self::Namespace => {
-                self.as_str()
-            }
+            Self::Deployment
+            | Self::ReplicaSet
+            | Self::Scheduler
+            | Self::Garbage
+            | Self::Namespace
+            | Self::Application => self.as_str(),
             Self::NodeLifecycle
             | Self::ServiceAccount
             | Self::RootCertificates
@@ -163,6 +166,7 @@ impl Name {
             Self::ReplicationController => "replicationcontroller",
             Self::Job => "job",
             Self::CronJob => "cronjob",
+            Self::Application => "application",
             Self::CertificateSigning => "certificatesigning",
             Self::Disruption => "disruption",
             Self::ResourceQuota => "resourcequota",
@@ -205,8 +209,12 @@ pub async fn run(
         Name::Deployment => run::controller(Deployments, client, options, shutdown).await,
         Name::ReplicaSet => run::controller(ReplicaSets, client, options, shutdown).await,
         Name::Scheduler => run::controller(Scheduler, client, options, shutdown).await,
-        Name::Garbage => every_type(Garbage::new, client, options, shutdown).await,
-        Name::Namespace => every_type(Namespaces::new, client, options, shutdown).await,
+        Name::Garbage => {
+            every_type(|t| Planned(Garbage::new(t.types.clone())), client, options, shutdown).await
+        }
+        Name::Namespace => {
+            every_type(|t| Planned(Namespaces::new(t.types.clone())), client, options, shutdown).await
+        }
         Name::NodeLifecycle => {
             let lifecycle = NodeLifecycle { grace: settings.node_grace, since: Timestamp::now() };
             run::controller(lifecycle, client, options, shutdown).await
@@ -218,10 +226,15 @@ pub async fn run(
             run::controller(signing, client, options, shutdown).await
         }
         Name::Disruption => run::controller(Disruptions, client, options, shutdown).await,
-        Name::ResourceQuota => every_type(ResourceQuotas::new, client, options, shutdown).await,
+        Name::ResourceQuota => {
+            every_type(|t| Planned(ResourceQuotas::new(t.types.clone())), client, options, shutdown).await
+        }
         Name::EndpointSlice => run::controller(EndpointSlices, client, options, shutdown).await,
         Name::Endpoints => run::controller(EndpointsObjects, client, options, shutdown).await,
         Name::EndpointSliceMirroring => run::controller(Mirrors, client, options, shutdown).await,
+        Name::Application => {
+            application::run(settings.cache, settings.webhooks, client, options, shutdown).await
+        }
         Name::ServiceAccount => run::controller(ServiceAccounts, client, options, shutdown).await,
         Name::RootCertificates => match settings.root_ca {
             Some(authority) => {
@@ -240,96 +253,6 @@ pub async fn run(
             run::controller(ReplicationControllers, client, options, shutdown).await
         }
     }
-}
-
-/// Runs a controller of all served types. When those change it is stopped in order and begins anew with the new ones:
-/// it remembers nothing, so nothing is lost.
-async fn every_type<C: Controller>(
-    make: impl Fn(Vec<Arc<ResourceType>>) -> C,
-    client: Client,
-    mut options: Options,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), RunError> {
-    let mut shutdown = std::pin::pin!(shutdown);
-    let mut types = tokio::select! {
-        types = first_types(&client) => types,
-        () = &mut shutdown => return Ok(()),
-    };
-    loop {
-        let mut changed = None;
-        let until = async {
-            changed = tokio::select! {
-                () = &mut shutdown => None,
-                types = other_types(&client, &types) => Some(types),
-            };
-        };
-        let once = Options {
-            ready: options.ready.take(),
-            identity: options.identity.clone(),
-            board: options.board.clone(),
-            pool: Arc::clone(&options.pool),
-            ..options
-        };
-        run::controller(make(types.clone()), client.clone(), once, until).await?;
-        match changed {
-            Some(changed) => types = changed,
-            None => return Ok(()),
-        }
-    }
-}
-
-async fn first_types(client: &Client) -> Vec<Arc<ResourceType>> {
-    loop {
-        match served(client).await {
-            Ok(types) => return types,
-            Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "types not known yet");
-                tokio::time::sleep(RETRY).await;
-            }
-        }
-    }
-}
-
-/// The types, once they are others than those that are known. Definitions of types are watched, so that a new type is
-/// known as soon as it is served; a look now and then serves where that watch is refused.
-async fn other_types(client: &Client, known: &[Arc<ResourceType>]) -> Vec<Arc<ResourceType>> {
-    let watches = Watches::new(client.clone());
-    let options = WatchOptions { projection: Projection::Metadata, ..WatchOptions::default() };
-    let mut definitions = watches.open(&builtin::CUSTOM_RESOURCE_DEFINITION, options);
-    let mut refused = false;
-    loop {
-        tokio::select! {
-            event = definitions.next(), if !refused => match event {
-                Some(Event::Failed(_)) | None => {
-                    refused = true;
-                    continue;
-                }
-                Some(_) => {
-                    while let Ok(Some(_)) = tokio::time::timeout(GATHER, definitions.next()).await {}
-                }
-            },
-            () = tokio::time::sleep(LOOK) => {}
-        }
-        match served(client).await {
-            Ok(types) if types != known => return types,
-            Ok(_) => {}
-            Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "types not asked for");
-            }
-        }
-    }
-}
-
-/// One version of each served type, and none that only shows the objects of another one.
-async fn served(client: &Client) -> Result<Vec<Arc<ResourceType>>, ClientError> {
-    let mut types: Vec<Arc<ResourceType>> = Vec::new();
-    for one in client.types().await? {
-        let form = builtin::FORMS.iter().any(|(form, _)| form.id == one.id && form.version == one.version);
-        if !form && types.iter().all(|t| t.id != one.id) {
-            types.push(Arc::new(one));
-        }
-    }
-    Ok(types)
 }
 
 #[cfg(test)]

@@ -130,6 +130,7 @@ fn controllers(platform: &Platform<'_>, home: &str, names: &[&str]) -> Spec {
     words
         .flag("--identity", platform.identity)
         .flag_if("--admin-socket", layout.admin_socket(home))
+        .flag_if("--repository-cache", (home == "application").then(|| layout.repositories()))
         .log(&platform.config.log)
         .child(home, Inherits::Lock(Arc::clone(&platform.lock)))
 }

@@ -19,5 +19,7 @@ pub mod order;
 pub mod retry;
 pub mod compare;
 pub mod sync;
+pub mod template;
+pub mod generate;
 pub mod permit;
 pub mod decide;

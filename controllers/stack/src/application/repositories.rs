@@ -27,6 +27,9 @@ pub struct Ask {
     pub sources: Vec<Source>,
 }
 
+/// What a commit has: all its folders, and the texts of the files that were chosen.
+pub type Listed = (Vec<String>, Vec<(String, String)>);
+
 /// Reads repositories. Cheap to ask where nothing changed; bounded in time and memory by itself.
 pub trait Repositories: Send + Sync + 'static {
     /// Renders all sources of a question, in order; sources that are only referred to answer no manifests.
@@ -35,4 +38,13 @@ pub trait Repositories: Send + Sync + 'static {
         ask: &Ask,
         fresh: Fresh,
     ) -> impl Future<Output = Result<Vec<Rendered>, RenderError>> + Send;
+
+    /// Lists a commit of a repository; `chosen` says by path which files are read.
+    fn list(
+        &self,
+        url: &str,
+        revision: &str,
+        fresh: Fresh,
+        chosen: impl Fn(&str) -> bool + Send + 'static,
+    ) -> impl Future<Output = Result<Listed, RenderError>> + Send;
 }

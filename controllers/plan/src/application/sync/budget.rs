@@ -29,14 +29,14 @@ pub fn forbids(prunes: &[&Item], items: &[Item], said: Option<&str>, allow_empty
     if prunes.is_empty() {
         return None;
     }
-    if !allow_empty && items.iter().all(|i| i.desired.is_none()) {
+    if !allow_empty && items.iter().all(|i| i.desired.is_none() || i.is_scaffold()) {
         return Some(format!(
             "the source has no object any more, and {} would be pruned; set syncPolicy.automated.allowEmpty, or \
              sync with the option AllowEmpty=true, if that is wished",
             prunes.len()
         ));
     }
-    let all = items.iter().filter(|i| i.live.is_some()).count();
+    let all = items.iter().filter(|i| i.live.is_some() && !i.is_scaffold()).count();
     let budget = match budget(said, all) {
         Ok(budget) => budget,
         Err(wrong) => return Some(wrong),

@@ -410,3 +410,6 @@ pub fn named<'a>(ids: impl Iterator<Item = &'a super::identity::ObjectId>) -> St
     }
     names.join(", ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use super::cache::Newness;
 use super::listing::{self, Listing};
 use super::program::Programs;
 use super::render::{Sources, Task};
-use crate::application::repositories::{Ask, Fresh, Repositories};
+use crate::application::repositories::{Ask, Fresh, Listed, Repositories};
 
 /// How long credentials that were read are good for.
 const ACCESS_HOLDS: Duration = Duration::from_secs(10);
@@ -117,5 +117,16 @@ impl Repositories for Git {
             anew: fresh == Fresh::Hard,
         };
         self.sources()?.render(&task, &access, newness(fresh)).await
+    }
+
+    async fn list(
+        &self,
+        url: &str,
+        revision: &str,
+        fresh: Fresh,
+        chosen: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Listed, RenderError> {
+        let listing = Git::list(self, (url, revision), fresh, chosen).await?;
+        Ok((listing.folders, listing.files))
     }
 }
