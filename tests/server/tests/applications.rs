@@ -195,8 +195,12 @@ async fn what_the_source_says_comes_into_being_and_is_put_back() {
         (a["data"]["value"] == "2" && gone).then_some(())
     })
     .await;
-    let app = w.until_words("Synced", "Succeeded").await;
-    assert_eq!(app["status"]["history"].as_array().map(Vec::len), Some(2), "{app:#}");
+    w.until("the deployment is remembered", async |w| {
+        let app = w.get(&APPLICATION, NAMESPACE, "site").await?;
+        (app["status"]["history"].as_array().map(Vec::len) == Some(2)).then_some(())
+    })
+    .await;
+    w.until_words("Synced", "Succeeded").await;
     w.server.stop().await.expect("an orderly end");
 }
 

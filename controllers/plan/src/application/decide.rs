@@ -244,12 +244,9 @@ pub fn status(s: &Situation<'_>, operation: Option<OperationState>, held: Option
     let mut new = s.status.clone();
     compared(s, &mut new);
     if let Some(state) = operation {
-        if state.phase == OperationPhase::Succeeded
-            && s.status
-                .operation_state
-                .as_ref()
-                .is_none_or(|o| o.finished_at != state.finished_at || o.started_at != state.started_at)
-        {
+        // Two operations may begin and end within the same second.
+        let is_new = s.status.operation_state.as_ref() != Some(&state);
+        if state.phase == OperationPhase::Succeeded && is_new {
             remember(&mut new, &state, &s.app.spec);
         }
         new.operation_state = Some(state);
