@@ -244,6 +244,10 @@ fn look(client: &Client<'_>) {
     assert!(types.lines().any(|l| l.starts_with("deployments ") && l.contains("apps/v1")), "{types}");
     let waited = client.ok("wait deployment/recon-demo --for=condition=Available --timeout=40s");
     assert!(waited.contains("condition met"), "{waited}");
+    assert!(
+        client.ok("get deployments -w --request-timeout=2s").contains("recon-demo"),
+        "a watch with an end"
+    );
     let missing = client.run(&["get", "pod", "no-such-pod"]);
     assert_eq!(missing.code, Some(1));
     assert_eq!(

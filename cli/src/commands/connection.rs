@@ -79,7 +79,7 @@ pub struct ConnectionArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub client_key: Option<PathBuf>,
 
-    /// How long to wait for one answer of the server, such as 5s or 2m; 0 waits as long as it takes
+    /// How long to wait for one answer of the server, and to watch, such as 5s or 2m; 0 takes as long as it takes
     #[arg(long, value_name = "DURATION", hide_short_help = true)]
     pub request_timeout: Option<String>,
 

@@ -379,7 +379,8 @@ async fn follow_one(session: &Session, args: &WhatArgs, target: &Target, only: b
         window: 0,
     };
     let mut watch = session.watches().open(&target.resource, options);
-    while let Some(event) = watch.next().await {
+    let end = session.follow_limit.and_then(|limit| tokio::time::Instant::now().checked_add(limit));
+    while let Some(event) = until(end, watch.next()).await {
         match event {
             Event::Initial(object) | Event::Applied(object, _) | Event::Deleted(object, _) => {
                 printer.print(&object)?;
@@ -395,6 +396,14 @@ async fn follow_one(session: &Session, args: &WhatArgs, target: &Target, only: b
         }
     }
     Ok(())
+}
+
+/// What comes before an end; `None` afterwards.
+async fn until<T>(end: Option<tokio::time::Instant>, what: impl Future<Output = Option<T>>) -> Option<T> {
+    match end {
+        Some(end) => tokio::time::timeout_at(end, what).await.ok().flatten(),
+        None => what.await,
+    }
 }
 
 /// Prints object after object.

@@ -1,6 +1,7 @@
 //! A connection to a server and what it serves, for the length of one command.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use strata_client::client::Client;
 use strata_client::config::Identity;
@@ -27,6 +28,8 @@ pub struct Session {
     pub origin: String,
     /// Whether a namespace was chosen by flag.
     pub namespace_given: bool,
+    /// How long one request may take that follows changes, where a flag says so; else it has no end.
+    pub follow_limit: Option<Duration>,
     identity: Option<Identity>,
     registry: OnceCell<Registry>,
     watches: std::sync::OnceLock<Watches>,
@@ -37,11 +40,14 @@ impl Session {
     /// A session by flags. Does not connect yet; must be called within a runtime.
     pub fn open(args: &ConnectionArgs) -> CliResult<Self> {
         let (config, origin) = args.resolve(&Environment::of_process())?;
+        let limit =
+            args.request_timeout.is_some().then(|| Duration::from_secs(config.request_timeout_seconds));
         let client = Client::new(&config)?;
         let session = Self {
             client,
             origin,
             namespace_given: args.namespace.is_some(),
+            follow_limit: limit,
             identity: config.identity,
             registry: OnceCell::new(),
             watches: std::sync::OnceLock::new(),
