@@ -1,6 +1,6 @@
 //! Runs what concerns all types, and begins anew when those change. Knows no controller.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use strata_client::client::Client;
@@ -10,7 +10,7 @@ use strata_client::options::Projection;
 use strata_client::watch::Watches;
 use strata_model::resource::{ResourceType, builtin};
 use strata_runtime::reconcile::Reconcile;
-use strata_runtime::run::{self, Options, RunError};
+use strata_runtime::run::{self, Options, Ready, RunError};
 
 /// Between looks at the served types without a cause, for the controllers that concern all of them.
 const LOOK: Duration = Duration::from_secs(30);
@@ -41,6 +41,8 @@ pub async fn every_type<R: Reconcile>(
         types = first_types(&client) => types,
         () = &mut shutdown => return Ok(()),
     };
+    // Types may change before the first run is ready, and then a later one tells.
+    let ready = Arc::new(Mutex::new(options.ready.take()));
     loop {
         let mut changed = None;
         let until = async {
@@ -50,7 +52,7 @@ pub async fn every_type<R: Reconcile>(
             };
         };
         let once = Options {
-            ready: options.ready.take(),
+            ready: Some(first_of(&ready)),
             identity: options.identity.clone(),
             board: options.board.clone(),
             pool: Arc::clone(&options.pool),
@@ -62,6 +64,17 @@ pub async fn every_type<R: Reconcile>(
             None => return Ok(()),
         }
     }
+}
+
+/// Tells once that the process is ready, whichever run is the first to be so.
+fn first_of(ready: &Arc<Mutex<Option<Ready>>>) -> Ready {
+    let ready = Arc::clone(ready);
+    Box::new(move || {
+        let told = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = told {
+            tell();
+        }
+    })
 }
 
 async fn first_types(client: &Client) -> Served {
