@@ -112,7 +112,8 @@ pub fn create(apply: &Apply<'_>) -> Result<(Value, Managed), ApplyError> {
 pub fn apply(apply: &Apply<'_>, live: &Value, managed: &mut Managed) -> Result<Value, ApplyError> {
     let Apply { schema, config, writer, force } = *apply;
     let fields = claimed(apply)?;
-    if managed.is_empty() {
+    // Who applies nothing but a name takes nothing from whoever had it before, so there is nothing to remember of them.
+    if managed.is_empty() && !fields.is_empty() {
         let first = Writer { manager: BEFORE_FIRST, subresource: "", ..writer };
         managed.give(&first, Operation::Update, compare::objects(schema, None, live).set);
     }

@@ -191,6 +191,15 @@ fn the_first_apply_finds_an_owner_of_all_that_was_there() {
 }
 
 #[test]
+fn who_applies_but_a_name_leaves_no_trace() {
+    let mut world = World::config_map();
+    world.object =
+        Some(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}));
+    world.apply("m", json!({"metadata": {"name": "c"}})).unwrap();
+    assert!(world.managed.is_empty());
+}
+
+#[test]
 fn a_status_is_applied_apart() {
     let mut world = World::deployment();
     world.apply("m", json!({"metadata": {"name": "d"}, "spec": {"replicas": 3}})).unwrap();
