@@ -25,7 +25,7 @@ const ELSEWHERE: [(&[&str], &str); 9] = [
         "kubectl has it and works against the same server, with the kubeconfig that `strata up` printed",
     ),
     (
-        &["exec", "attach", "cp", "port-forward", "proxy", "debug", "top", "expose", "autoscale"],
+        &["exec", "attach", "cp", "port-forward", "proxy", "debug", "expose", "autoscale"],
         "the server has nothing of the kind; pods are processes of this machine, and `strata get pod NAME -o yaml` \
          and `strata logs` tell what they do",
     ),

@@ -19,6 +19,9 @@ pub enum Named {
 
 /// Whether a pod names an object of a kind.
 pub fn names(pod: &Value, what: Named, name: &str) -> bool {
+    if name.is_empty() {
+        return false;
+    }
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     match what {
         Named::ServiceAccount => match text(spec, &["serviceAccountName"]) {

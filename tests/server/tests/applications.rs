@@ -24,9 +24,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Between looks.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The number of a commit, and what it renders to or why it does not.
+type Commit = (u32, Result<Vec<Value>, String>);
+
 /// What a repository says, by path.
 #[derive(Default)]
-struct Repository(Mutex<BTreeMap<String, (u32, Result<Vec<Value>, String>)>>);
+struct Repository(Mutex<BTreeMap<String, Commit>>);
 
 impl Repository {
     fn commit(&self, path: &str, objects: Result<Vec<Value>, &str>) {
@@ -74,8 +77,13 @@ impl World {
         let repository = Arc::new(Repository::default());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let ended = async move { drop(stopped.await) };
-        let running =
-            process::with(Arc::clone(&repository), None, server.client().clone(), Options::default(), ended);
+        let running = Box::pin(process::with(
+            Arc::clone(&repository),
+            None,
+            server.client().clone(),
+            Options::default(),
+            ended,
+        ));
         tokio::spawn(async move { running.await.expect("the controller runs") });
         let world = Self { server, repository, _stop: stop };
         world.until("the types are there", async |w| w.get(&builtin::NAMESPACE, "", NAMESPACE).await).await;

@@ -40,6 +40,9 @@ pub enum Purpose {
 /// Which render.
 pub type Place = (ObjectKey, Purpose);
 
+/// A render that is over: which, what was asked, since when, and what came of it.
+type Ended = (Place, Ask, Instant, Result<Vec<Rendered>, RenderError>);
+
 /// The renders of all sources of a question.
 pub type Renders = Arc<Vec<Arc<Rendered>>>;
 
@@ -152,7 +155,7 @@ impl<R: Repositories> Layer<R> {
 
     /// Works for as long as it is polled.
     pub async fn run(&self) {
-        let mut running: JoinSet<(Place, Ask, Instant, Result<Vec<Rendered>, RenderError>)> = JoinSet::new();
+        let mut running: JoinSet<Ended> = JoinSet::new();
         let mut hosts: HashMap<String, usize> = HashMap::new();
         loop {
             let next = self.begin(&mut running, &mut hosts);
@@ -171,11 +174,7 @@ impl<R: Repositories> Layer<R> {
     }
 
     /// Begins what is due, as far as there is room. Answers when the next is.
-    fn begin(
-        &self,
-        running: &mut JoinSet<(Place, Ask, Instant, Result<Vec<Rendered>, RenderError>)>,
-        hosts: &mut HashMap<String, usize>,
-    ) -> Option<Instant> {
+    fn begin(&self, running: &mut JoinSet<Ended>, hosts: &mut HashMap<String, usize>) -> Option<Instant> {
         let now = Instant::now();
         let mut next: Option<Instant> = None;
         for (place, slot) in self.slots().iter_mut().filter(|(_, slot)| !slot.running) {

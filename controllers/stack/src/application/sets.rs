@@ -32,10 +32,13 @@ const POLL: i64 = 180;
 /// Most rounds of questions: a matrix asks at most twice, one in another three times.
 const MOST_ROUNDS: usize = 4;
 
+/// What was found, or why nothing, and when it was asked.
+type Answer = (Instant, Result<Found, String>);
+
 /// Holds ApplicationSets.
 pub struct ApplicationSets<R> {
     repositories: Arc<R>,
-    answers: Mutex<BTreeMap<Question, (Instant, Result<Found, String>)>>,
+    answers: Mutex<BTreeMap<Question, Answer>>,
 }
 
 impl<R: Repositories> ApplicationSets<R> {
