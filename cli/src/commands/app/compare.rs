@@ -32,7 +32,7 @@ pub struct DiffArgs {
 
 /// Shows fields.
 pub async fn diff(session: &Session, args: DiffArgs) -> CliResult {
-    told(look(session, &args).await, |preview, painter| {
+    told(Box::pin(look(session, &args)).await, |preview, painter| {
         for change in &preview.changes {
             let (mut live, mut then) = (change.live.clone(), change.then.clone());
             comparable(&mut live, &mut then);
@@ -46,7 +46,7 @@ pub async fn diff(session: &Session, args: DiffArgs) -> CliResult {
 
 /// Lists objects.
 pub async fn plan(session: &Session, args: DiffArgs) -> CliResult {
-    told(look(session, &args).await, |preview, painter| {
+    told(Box::pin(look(session, &args)).await, |preview, painter| {
         stdout::data(&list(preview, painter))?;
         Ok(())
     })
@@ -121,7 +121,7 @@ fn fields(change: &Change) -> String {
 /// A field with its values where they are short; never those of a Secret.
 fn named(change: &Change, field: &str) -> String {
     let value = |of: &Option<Value>| {
-        let pointer = field.replace('.', "/").replace('[', "/").replace(']', "");
+        let pointer = field.replace(['.', '['], "/").replace(']', "");
         of.as_ref().and_then(|o| o.pointer(&pointer)).filter(|v| !v.is_object() && !v.is_array()).cloned()
     };
     match (value(&change.live), value(&change.then)) {

@@ -39,7 +39,11 @@ fn program(expressions: &[String]) -> Result<String, String> {
         return Err(format!("an expression has {} bytes; at most {MAX_LENGTH} are allowed", long.len()));
     }
     // What is not there is nothing to delete, and no fault.
-    Ok(expressions.iter().map(|e| format!("(. as $whole | try del({e}) catch $whole)")).collect::<Vec<_>>().join(" | "))
+    Ok(expressions
+        .iter()
+        .map(|e| format!("(. as $whole | try del({e}) catch $whole)"))
+        .collect::<Vec<_>>()
+        .join(" | "))
 }
 
 fn run(program: &str, object: &Value) -> Result<Value, String> {

@@ -17,6 +17,7 @@ mod watching;
 mod store;
 mod api;
 mod scale;
+mod gitops;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Suite {
     Api(SuiteArgs),
     /// A whole platform of real processes with 1,000 simulated nodes and 10,000 pods.
     Scale(SuiteArgs),
+    /// A thousand Applications of one git repository on a whole platform.
+    Gitops(SuiteArgs),
     /// A part of a measurement in a process of its own.
     #[command(hide = true)]
     Host(HostArgs),
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Suite::Store(args) => (store::cases(), args),
         Suite::Api(args) => (api::cases(), args),
         Suite::Scale(args) => (scale::cases(), args),
+        Suite::Gitops(args) => (gitops::cases(), args),
         Suite::Host(args) => return done(host::run(&args)),
     };
     done(run(cases, args))

@@ -43,6 +43,11 @@ const TARGETS: &[(&str, Target)] = &[
     ("controllers_mb", Target::AtMost(300.0)),
     ("rollout_s", Target::AtMost(10.0)),
     ("drift_p99_ms", Target::AtMost(300.0)),
+    ("first_sync_s", Target::AtMost(15.0)),
+    ("noop_pass_s", Target::AtMost(1.0)),
+    ("noop_pass_writes", Target::AtMost(0.0)),
+    ("one_commit_ms", Target::AtMost(500.0)),
+    ("heal_p99_ms", Target::AtMost(300.0)),
 ];
 
 struct Row {

@@ -196,19 +196,25 @@ struct Row {
     says: &'static str,
 }
 
-fn rows() -> Vec<Row> {
-    use OperationPhase::{Failed, Succeeded};
-    let usual = || Row {
+/// A sync that is through, where nothing else is said.
+fn usual() -> Row {
+    Row {
         what: "",
         wish: Vec::new(),
         there: Vec::new(),
         refuses: &[],
         ill: &[],
         log: &[],
-        phase: Succeeded,
+        phase: OperationPhase::Succeeded,
         says: "successfully synced",
-    };
-    let none = || json!({});
+    }
+}
+
+fn none() -> Value {
+    json!({})
+}
+
+fn that_succeed() -> Vec<Row> {
     vec![
         Row {
             what: "waves in order, and pruning last",
@@ -241,6 +247,19 @@ fn rows() -> Vec<Row> {
             ..usual()
         },
         Row {
+            what: "what says so stays",
+            wish: vec![map("a", none())],
+            there: vec![map("old", json!({"argocd.argoproj.io/sync-options": "Prune=false"}))],
+            log: &["apply a"],
+            ..usual()
+        },
+    ]
+}
+
+fn that_fail() -> Vec<Row> {
+    use OperationPhase::Failed;
+    vec![
+        Row {
             what: "a hook that fails stops it, and what is for failures runs",
             wish: vec![map("a", none()), hook("pre", "PreSync", ""), hook("fail", "SyncFail", "")],
             ill: &["pre"],
@@ -272,20 +291,13 @@ fn rows() -> Vec<Row> {
             says: "no object any more",
             ..usual()
         },
-        Row {
-            what: "what says so stays",
-            wish: vec![map("a", none())],
-            there: vec![map("old", json!({"argocd.argoproj.io/sync-options": "Prune=false"}))],
-            log: &["apply a"],
-            ..usual()
-        },
     ]
 }
 
 #[test]
 fn syncs_happen_in_order_and_come_to_rest() {
     for forgetful in [false, true] {
-        for row in rows() {
+        for row in that_succeed().into_iter().chain(that_fail()) {
             let mut cluster = Cluster {
                 refuses: row.refuses.iter().map(|n| (*n).to_owned()).collect(),
                 ill: row.ill.iter().map(|n| (*n).to_owned()).collect(),
