@@ -1,5 +1,6 @@
 //! The controllers as processes: one module per process, each a thin shell around a plan.
 
+mod anybody;
 pub mod types;
 pub mod application;
 pub mod certificates;

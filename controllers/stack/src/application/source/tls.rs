@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 use strata_plan::application::rendered::{Fault, RenderError};
 
 use super::transport::Means;
+use crate::anybody::Anybody;
 
 /// Authorities of the system: read once a process.
 static SYSTEM: LazyLock<Vec<CertificateDer<'static>>> = LazyLock::new(|| {
@@ -54,43 +54,4 @@ pub fn config(means: &Means) -> Result<ClientConfig, RenderError> {
     let key = PrivateKeyDer::from_pem_slice(credential.tls_key.as_bytes())
         .map_err(|error| fail("tlsClientCertKey", error.to_string()))?;
     builder.with_client_auth_cert(chain, key).map_err(|error| fail("tlsClientCertData", error.to_string()))
-}
-
-/// Takes any certificate, for hosts whose Secret says `insecure`. Signatures still have to be right.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
