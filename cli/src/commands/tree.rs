@@ -26,8 +26,6 @@ Examples:
 
 /// Spaces between columns.
 const GAP: usize = 3;
-/// Clears a terminal and begins at its top.
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
@@ -80,18 +78,10 @@ pub async fn run(session: &Session, args: TreeArgs) -> CliResult {
         _ => "",
     };
     let mut stir = Stir::of(session, &types, namespace);
-    let mut shown = String::new();
+    let mut live = stdout::Live::default();
     loop {
         let now = text(&lines(session, &args, &targets).await?, painter());
-        if now != shown {
-            let before = match (stdout::width(), shown.is_empty()) {
-                (Some(_), _) => CLEAR,
-                (None, true) => "",
-                (None, false) => "\n",
-            };
-            stdout::data(&format!("{before}{now}"))?;
-            shown = now;
-        }
+        live.show(now)?;
         stir.next().await;
     }
 }

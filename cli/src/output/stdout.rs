@@ -38,6 +38,30 @@ pub fn width() -> Option<usize> {
     (columns > 0).then(|| usize::from(columns))
 }
 
+/// Clears a terminal, what scrolled out of it included.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+/// A page that is shown again whenever it is another one: in place on a terminal, one below the other elsewhere.
+#[derive(Debug, Default)]
+pub struct Live(String);
+
+impl Live {
+    /// Shows the page as it is now.
+    pub fn show(&mut self, now: String) -> io::Result<()> {
+        if now == self.0 {
+            return Ok(());
+        }
+        let before = match (width(), self.0.is_empty()) {
+            (Some(_), _) => CLEAR,
+            (None, true) => "",
+            (None, false) => "\n",
+        };
+        data(&format!("{before}{now}"))?;
+        self.0 = now;
+        Ok(())
+    }
+}
+
 /// Whether colours may be used on stdout: it is a terminal that knows them, and `NO_COLOR` is unset or empty.
 pub fn wants_colour() -> bool {
     let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());

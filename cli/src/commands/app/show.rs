@@ -20,8 +20,6 @@ use crate::output::style::{Painter, Tone};
 use crate::output::table;
 use crate::why::{Line, gather};
 
-/// Clears a terminal and begins at its top.
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 /// Spaces between columns.
 const GAP: usize = 3;
 
@@ -114,19 +112,11 @@ pub async fn get(session: &Session, args: GetArgs) -> CliResult {
     types.retain(|t| t.id != resource.id);
     types.push(resource);
     let mut stir = Stir::of(session, &types, "");
-    let mut shown = String::new();
+    let mut live = stdout::Live::default();
     loop {
         let (app, trees) = look(session, &args.app).await?;
         let now = page(&app, &trees, painter);
-        if now != shown {
-            let before = match (stdout::width(), shown.is_empty()) {
-                (Some(_), _) => CLEAR,
-                (None, true) => "",
-                (None, false) => "\n",
-            };
-            stdout::data(&format!("{before}{now}"))?;
-            shown = now;
-        }
+        live.show(now)?;
         stir.next().await;
     }
 }
