@@ -16,6 +16,7 @@ use crate::authn::User;
 use crate::rbac::policy::Policy;
 use crate::refusal::{Outcome, Refusal, about, invalid, not_found};
 use crate::storage;
+use crate::strategy::spoken_name;
 use crate::types::rules::{Around, Unsettled};
 use crate::value::text;
 
@@ -70,7 +71,10 @@ pub fn settle(
 ) -> Outcome<()> {
     let Some(settle) = target.served.rules.settle else { return Ok(()) };
     let state = State { snapshot, caller };
-    settle(new, old, &state).map_err(|why| refused(target, text(new, &["metadata", "name"]), why))
+    settle(new, old, &state).map_err(|why| {
+        let name = if old.is_none() { spoken_name(new) } else { &target.name };
+        refused(target, name, why)
+    })
 }
 
 /// Checks that a change through a subresource is the writer's to make.
